@@ -1,0 +1,53 @@
+"""Checks on what users pass in, and the one shape that all messages have.
+
+A message names the argument in backticks, says what must hold, what was got, and what to do about it:
+
+    `tau` must be a positive number, got -1.0; pass the half-width of the linear core, for example 1.0
+"""
+
+import math
+from collections.abc import Iterable
+
+from torch import Tensor
+
+
+def complaint(name: str, must: str, got: object, advice: str) -> str:
+    """The sentence every error of the library is made of."""
+    return f"`{name}` must {must}, got {got}; {advice}"
+
+
+def positive(name: str, number: object, advice: str) -> float:
+    """Returns `number` as a float, or raises if it is not a finite number above zero."""
+    is_number = isinstance(number, int | float) and not isinstance(number, bool)
+    if not is_number or not 0 < float(number) < math.inf:  # type: ignore[arg-type]
+        raise ValueError(complaint(name, "be a positive number", repr(number), advice))
+    return float(number)  # type: ignore[arg-type]
+
+
+def one_of(name: str, choice: object, allowed: Iterable[object], advice: str = "choose one of these") -> None:
+    """Raises unless `choice` is among `allowed`."""
+    allowed = tuple(allowed)
+    if choice not in allowed:
+        raise ValueError(complaint(name, f"be one of {', '.join(map(repr, allowed))}", repr(choice), advice))
+
+
+def floating(name: str, tensor: object, advice: str) -> Tensor:
+    """Returns `tensor`, or raises unless it is a floating-point tensor."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(complaint(name, "be a torch tensor", type(tensor).__name__, advice))
+    if not tensor.is_floating_point():
+        raise TypeError(complaint(name, "be floating point", tensor.dtype, advice))
+    return tensor
+
+
+def shape(name: str, tensor: Tensor, expected: tuple[int, ...], advice: str) -> None:
+    """Raises unless `tensor` has exactly the `expected` shape."""
+    if tuple(tensor.shape) != expected:
+        raise ValueError(complaint(name, f"have shape {expected}", tuple(tensor.shape), advice))
+
+
+def holds(name: str, condition: Tensor, must: str, advice: str) -> None:
+    """Raises unless every entry of `condition` is true. Reads the device, so losses call it only with `validate=True`."""
+    if not bool(condition.all()):
+        wrong = int((~condition).sum())
+        raise ValueError(complaint(name, must, f"{wrong} of {condition.numel()} entries that do not", advice))

@@ -1,0 +1,24 @@
+"""The computation: for every form a plain twin and a fast path side by side, chosen by `backend`.
+
+To add a form, subclass `FormKernel` in a file of its own and give it a face in `losses/_forms.py`.
+"""
+
+from linearcore.kernels._backend import BACKENDS
+from linearcore.kernels._binary import binary_elements
+from linearcore.kernels._centered import CenteredKernel
+from linearcore.kernels._dense import dense_rows
+from linearcore.kernels._form import FormKernel
+from linearcore.kernels._labels import Labels
+from linearcore.kernels._logodds import LogOddsKernel
+from linearcore.kernels._pairwise import PairwiseKernel
+
+__all__ = [
+    "BACKENDS",
+    "CenteredKernel",
+    "FormKernel",
+    "Labels",
+    "LogOddsKernel",
+    "PairwiseKernel",
+    "binary_elements",
+    "dense_rows",
+]

@@ -1,0 +1,85 @@
+"""Binary losses of any shape: p·t·φ(h) + (1 − t)·φ(−h), with p the weight of positives."""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from linearcore._typing import compute_dtype
+from linearcore.kernels._backend import choose_backend
+from linearcore.kernels._blocks import row_blocks
+from linearcore.surrogates import Surrogate
+
+
+def binary_elements(
+    surrogate: Surrogate, scores: Tensor, positive: Tensor, pos_weight: Tensor | None, backend: str = "auto"
+) -> Tensor:
+    """The loss of every element, in float32 for half-precision scores.
+
+    Args:
+        surrogate: φ.
+        scores: h, any shape.
+        positive: t, same shape: booleans, or the probability of the positive class.
+        pos_weight: p, same shape (an expanded view will do), or None for 1.
+        backend: "auto", "plain" or "blocked".
+    """
+    needs_plain = positive.requires_grad or (pos_weight is not None and pos_weight.requires_grad)
+    if choose_backend(backend, scores, needs_plain=needs_plain) == "plain" or scores.dim() == 0:
+        return _plain(surrogate, scores.to(compute_dtype(scores)), positive, pos_weight)
+    losses: Tensor = _BlockedElements.apply(scores, surrogate, positive, pos_weight)
+    return losses
+
+
+def _plain(surrogate: Surrogate, scores: Tensor, positive: Tensor, pos_weight: Tensor | None) -> Tensor:
+    if positive.dtype == torch.bool:
+        # A sure label needs one evaluation of φ and not two.
+        value = surrogate._value(torch.where(positive, scores, -scores))
+        return value if pos_weight is None else value * torch.where(positive, pos_weight, torch.ones_like(pos_weight))
+    share = positive.to(scores.dtype)
+    weighted = share if pos_weight is None else share * pos_weight
+    return _product(weighted, surrogate._value(scores)) + _product(1 - share, surrogate._value(-scores))
+
+
+def _product(share: Tensor, value: Tensor) -> Tensor:
+    """share · value, with 0 · inf = 0: a label that is surely not there costs nothing."""
+    nothing = (share == 0) & (value == math.inf)
+    return share * value.masked_fill(nothing, 0.0)
+
+
+def _gradient(surrogate: Surrogate, scores: Tensor, positive: Tensor, pos_weight: Tensor | None) -> Tensor:
+    if positive.dtype == torch.bool:
+        slope = surrogate._derivative(torch.where(positive, scores, -scores))
+        signed = torch.where(positive, slope, -slope)
+        return signed if pos_weight is None else signed * torch.where(positive, pos_weight, torch.ones_like(pos_weight))
+    share = positive.to(scores.dtype)
+    weighted = share if pos_weight is None else share * pos_weight
+    return weighted * surrogate._derivative(scores) - (1 - share) * surrogate._derivative(-scores)
+
+
+class _BlockedElements(torch.autograd.Function):
+    """`_plain` block by block along the first dimension; keeps its inputs alone and recomputes in the backward pass."""
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, surrogate: Surrogate, positive: Tensor, pos_weight: Tensor | None) -> Tensor:
+        ctx.surrogate = surrogate
+        ctx.save_for_backward(scores, positive, pos_weight)
+        losses = torch.empty(scores.shape, dtype=compute_dtype(scores), device=scores.device)
+        for block in row_blocks(scores, math.prod(scores.shape[1:])):
+            weight = None if pos_weight is None else pos_weight[block]
+            losses[block] = _plain(surrogate, scores[block].to(losses.dtype), positive[block], weight)
+        return losses
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        scores, positive, pos_weight = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            losses = _plain(ctx.surrogate, scores.to(upstream.dtype), positive, pos_weight)
+            (gradient,) = torch.autograd.grad(losses, scores, upstream, create_graph=True)
+            return gradient, None, None, None
+        gradient = torch.empty_like(scores, memory_format=torch.contiguous_format)
+        for block in row_blocks(scores, math.prod(scores.shape[1:])):
+            weight = None if pos_weight is None else pos_weight[block]
+            slope = _gradient(ctx.surrogate, scores[block].to(upstream.dtype), positive[block], weight)
+            gradient[block] = slope.mul_(upstream[block])
+        return gradient, None, None, None

@@ -1,0 +1,82 @@
+"""Rows in blocks, recomputed in the backward pass."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from linearcore._typing import compute_dtype
+from linearcore.kernels._blocks import budget, row_blocks, slices
+from linearcore.kernels._form import FormKernel
+from linearcore.kernels._labels import Labels
+from linearcore.kernels._plain import plain_rows
+
+
+class BlockedRows(torch.autograd.Function):
+    """The losses of all rows, block by block.
+
+    Kept for the backward pass: the scores and labels as they came, and at most three numbers a row. A block is
+    widened to float32 where needed, worked on, and dropped. A second derivative differentiates the plain definition.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, kernel: FormKernel, smoothing: float, *tensors: Tensor | None) -> Tensor:
+        labels = Labels(*tensors, smoothing=smoothing)
+        losses = torch.empty(scores.shape[0], dtype=compute_dtype(scores), device=scores.device)
+        kept: list[tuple[Tensor, ...]] = []
+        for block in row_blocks(scores, _elements_per_row(kernel, scores, labels)):
+            part, rows = scores[block].to(losses.dtype), labels.rows(block)
+            if labels.is_hard:
+                losses[block], numbers = kernel.hard_forward(part, rows)
+                kept.append(numbers)
+            else:
+                losses[block] = sum(kernel.soft(part, rows, chunk) for chunk in _chunks(kernel, part, labels))
+        ctx.kernel, ctx.smoothing = kernel, smoothing
+        ctx.save_for_backward(scores, *tensors, *(torch.cat(column) for column in zip(*kept, strict=True)))
+        return losses
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        scores, *saved = ctx.saved_tensors
+        labels = Labels(*saved[:4], smoothing=ctx.smoothing)
+        if torch.is_grad_enabled():
+            losses = plain_rows(ctx.kernel, scores, labels)
+            (gradient,) = torch.autograd.grad(losses, scores, upstream, create_graph=True)
+        else:
+            gradient = _gradient(ctx.kernel, scores, labels, saved[4:], upstream.unsqueeze(-1))
+        return gradient, None, None, *(None for _ in saved[:4])
+
+
+def _gradient(kernel: FormKernel, scores: Tensor, labels: Labels, kept: list[Tensor], upstream: Tensor) -> Tensor:
+    gradient = torch.empty_like(scores, memory_format=torch.contiguous_format)
+    for block in row_blocks(scores, _elements_per_row(kernel, scores, labels)):
+        part, rows = scores[block].to(upstream.dtype), labels.rows(block)
+        if labels.is_hard:
+            numbers = tuple(column[block] for column in kept)
+            gradient[block] = kernel.hard_gradient(part, rows, numbers, upstream[block])
+        else:
+            gradient[block] = _soft_gradient(kernel, part, rows, upstream[block])
+    return gradient
+
+
+def _soft_gradient(kernel: FormKernel, scores: Tensor, labels: Labels, upstream: Tensor) -> Tensor:
+    """By autograd over the plain definition: one block and one chunk of labels at a time, so its graph stays small."""
+    gradient = torch.zeros_like(scores)
+    with torch.enable_grad():
+        leaf = scores.detach().requires_grad_()
+        for chunk in _chunks(kernel, scores, labels):
+            losses = kernel.soft(leaf, labels, chunk)
+            gradient += torch.autograd.grad(losses, leaf, upstream.squeeze(-1))[0]
+    return gradient
+
+
+def _elements_per_row(kernel: FormKernel, scores: Tensor, labels: Labels) -> int:
+    num_classes = scores.shape[1]
+    return num_classes if labels.is_hard or not kernel.soft_is_quadratic(labels) else num_classes**2
+
+
+def _chunks(kernel: FormKernel, scores: Tensor, labels: Labels) -> list[slice]:
+    num_classes = scores.shape[1]
+    if not kernel.soft_is_quadratic(labels):
+        return [slice(0, num_classes)]
+    return list(slices(num_classes, budget(scores) // max(1, scores.shape[0] * num_classes)))

@@ -1,0 +1,56 @@
+"""`centered`: Σ_{v≠y} φ(−(s_v − s̄)), the form whose linear bound holds."""
+
+import math
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from linearcore.kernels._form import Kept
+from linearcore.kernels._labels import Labels
+from linearcore.kernels._rivals import RivalKernel, count_present
+
+
+@dataclass(frozen=True)
+class CenteredKernel(RivalKernel):
+    """The reference is the mean score of the classes that are there."""
+
+    def soft_is_quadratic(self, labels: Labels) -> bool:
+        return labels.margin is not None
+
+    def _references(self, scores: Tensor, present: Tensor, chunk: slice) -> Tensor:
+        total = scores.masked_fill(~present, 0.0).sum(-1, keepdim=True)
+        return total / present.sum(-1, keepdim=True).clamp(min=1)
+
+    def _soft_without_margin(self, scores: Tensor, share: Tensor) -> Tensor:
+        # Every label sees the same margins, so a competitor v counts with the shares of all labels but its own.
+        present = scores != -math.inf
+        if self.normalize:
+            share = share / (present.sum(-1, keepdim=True) - present.to(share.dtype)).clamp(min=1)
+        against = share.sum(-1, keepdim=True) - share
+        margins = (self._references(scores, present, slice(None)) - scores).masked_fill(~present, 0.0)
+        return (against * self.surrogate._value(margins)).masked_fill(~present, 0.0).sum(-1)
+
+    def hard_forward(self, scores: Tensor, labels: Labels) -> tuple[Tensor, Kept]:
+        present = count_present(scores)
+        mean = scores.masked_fill(scores == -math.inf, 0.0).sum(-1, keepdim=True).div_(present.clamp(min=1))
+        index, reference = self._reference(mean, labels)
+        total = self._values(self._margins(reference, scores), scores, index).sum(-1)
+        if not self.normalize:
+            return total, (mean, present)
+        own = scores.gather(-1, index) != -math.inf
+        rivals = (present - own.to(scores.dtype)).clamp_(min=1)
+        return total.div_(rivals.squeeze(-1)), (mean, present, rivals)
+
+    def hard_gradient(self, scores: Tensor, labels: Labels, kept: Kept, upstream: Tensor) -> Tensor:
+        mean, present = kept[:2]
+        index, reference = self._reference(mean, labels)
+        slopes = self._derivatives(self._margins(reference, scores), scores, index)
+        scale = upstream / kept[2] if self.normalize else upstream
+        pull = slopes.sum(-1, keepdim=True).div_(present.clamp(min=1))
+        return slopes.neg_().add_(pull).mul_(scale).masked_fill_(scores == -math.inf, 0.0)
+
+    @staticmethod
+    def _reference(mean: Tensor, labels: Labels) -> tuple[Tensor, Tensor]:
+        assert labels.index is not None
+        margin = labels.own_margin()
+        return labels.index.unsqueeze(-1), mean if margin is None else mean - margin

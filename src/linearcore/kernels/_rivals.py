@@ -1,0 +1,87 @@
+"""What `pairwise` and `centered` share: a sum over competitors of φ(reference − s_v)."""
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from linearcore.kernels._form import FormKernel, Kept
+from linearcore.kernels._labels import Labels
+
+
+@dataclass(frozen=True)
+class RivalKernel(FormKernel):
+    """ℓ(s, y) = Σ_{v≠y} φ(r_y − s_v − Δ_y), or its mean over the competitors v that are there.
+
+    The reference r_y is what the two forms differ in: the label's own score, or the mean score.
+    """
+
+    @abstractmethod
+    def _references(self, scores: Tensor, present: Tensor, chunk: slice) -> Tensor:
+        """(N, K) or (N, 1): r_y for the labels y in `chunk`, differentiable."""
+
+    @abstractmethod
+    def _soft_without_margin(self, scores: Tensor, share: Tensor) -> Tensor | None:
+        """The soft loss where it costs no more than O(C) a row, else None."""
+
+    def hard(self, scores: Tensor, labels: Labels) -> Tensor:
+        assert labels.index is not None
+        index = labels.index.unsqueeze(-1)
+        present = scores != -math.inf
+        references = self._references(scores, present, slice(None))
+        reference = references if references.shape[-1] == 1 else references.gather(-1, index)
+        rivals = present.scatter(-1, index, False)
+        total = self._over_rivals(_minus(reference, labels.own_margin()), scores, rivals)
+        return total / rivals.sum(-1).clamp(min=1) if self.normalize else total
+
+    def soft(self, scores: Tensor, labels: Labels, chunk: slice) -> Tensor:
+        share = labels.share(scores)
+        if labels.margin is None and (short := self._soft_without_margin(scores, share)) is not None:
+            return short
+        present = scores != -math.inf
+        share = share[..., chunk]
+        references = _minus(self._references(scores, present, chunk), None if labels.margin is None else labels.margin[chunk])
+        classes = torch.arange(scores.shape[-1], device=scores.device)
+        # A label that is not there and carries no weight must not spoil the sum with its infinite loss.
+        counts = present[..., chunk] | (share != 0)
+        rivals = present.unsqueeze(-2) & (classes[chunk].unsqueeze(-1) != classes) & counts.unsqueeze(-1)
+        total = self._over_rivals(references.unsqueeze(-1), scores.unsqueeze(-2), rivals)
+        if self.normalize:
+            total = total / rivals.sum(-1).clamp(min=1)
+        return torch.where(counts, share * total, torch.zeros_like(total)).sum(-1)
+
+    def _over_rivals(self, reference: Tensor, scores: Tensor, rivals: Tensor) -> Tensor:
+        margin = reference - scores
+        # Cleared before φ as well as after, or its gradient at ±inf would reach the scores as NaN.
+        values = self.surrogate._value(margin.masked_fill(~rivals, 0.0))
+        return values.masked_fill(~rivals, 0.0).sum(-1)
+
+    def _margins(self, reference: Tensor, scores: Tensor) -> Tensor:
+        # A reference of −inf would make NaN of the margin to a class that is not there; the least float does not.
+        return reference.clamp(min=torch.finfo(scores.dtype).min) - scores
+
+    def _values(self, margins: Tensor, scores: Tensor, index: Tensor) -> Tensor:
+        values = self.surrogate._value(margins)
+        if not self.surrogate.vanishes:
+            values.masked_fill_(scores == -math.inf, 0.0)
+        return values.scatter_(-1, index, 0.0)
+
+    def _derivatives(self, margins: Tensor, scores: Tensor, index: Tensor) -> Tensor:
+        slopes = self.surrogate._derivative(margins)
+        if not self.surrogate.vanishes:
+            slopes.masked_fill_(scores == -math.inf, 0.0)
+        return slopes.scatter_(-1, index, 0.0)
+
+
+def count_present(scores: Tensor) -> Tensor:
+    """(N, 1): how many classes are there, as floats: summing those is several times faster than summing booleans."""
+    return torch.ne(scores, -math.inf, out=torch.empty_like(scores)).sum(-1, keepdim=True)
+
+
+def _minus(reference: Tensor, margin: Tensor | None) -> Tensor:
+    return reference if margin is None else reference - margin.to(reference.dtype)
+
+
+__all__ = ["Kept", "RivalKernel", "count_present"]

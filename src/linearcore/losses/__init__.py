@@ -1,0 +1,28 @@
+"""Losses: surrogate × form, with torch's rules for targets, weights and reductions.
+
+A loss is never a class per combination. What is trained is chosen by two words:
+
+    multiclass_loss(scores, target, surrogate=LinearCore(), form="pairwise")     the paper's loss
+    multiclass_loss(scores, target, surrogate=Hinge(), form="pairwise")          Weston–Watkins
+    multiclass_loss(scores, target, surrogate=Logistic(), form="logodds")        cross-entropy
+    multiclass_loss(scores, target, surrogate=LinearCore(), form="centered")     the one with a linear bound
+
+This layer checks, reshapes, reduces and dispatches; the computation is in `kernels`.
+"""
+
+from linearcore.losses._binary import binary_loss
+from linearcore.losses._forms import FORMS, Centered, Form, LogOdds, Pairwise
+from linearcore.losses._modules import BinaryLinearCoreLoss, LinearCoreLoss
+from linearcore.losses._multiclass import multiclass_loss
+
+__all__ = [
+    "FORMS",
+    "BinaryLinearCoreLoss",
+    "Centered",
+    "Form",
+    "LinearCoreLoss",
+    "LogOdds",
+    "Pairwise",
+    "binary_loss",
+    "multiclass_loss",
+]

@@ -1,0 +1,101 @@
+"""The binary loss."""
+
+from torch import Tensor
+
+from linearcore._checks import complaint, floating, holds, shape
+from linearcore._reduce import check_reduction, reduce_losses
+from linearcore._typing import Reduction, result_dtype
+from linearcore.kernels import binary_elements
+from linearcore.losses._multiclass import DEFAULT_SURROGATE, check_surrogate
+from linearcore.surrogates import Surrogate
+
+
+def binary_loss(
+    scores: Tensor,
+    target: Tensor,
+    *,
+    surrogate: Surrogate = DEFAULT_SURROGATE,
+    pos_weight: Tensor | None = None,
+    sample_weight: Tensor | None = None,
+    signed: bool = False,
+    reduction: Reduction = "mean",
+    backend: str = "auto",
+    validate: bool = False,
+) -> Tensor:
+    """A margin loss for yes/no labels, one or many a sample; takes what F.binary_cross_entropy_with_logits takes.
+
+    With h the score and t the target, the probability that the answer is yes:
+
+        ℓ = p · t · φ(h) + (1 − t) · φ(−h),        which is φ(y·h) for a sure label y = 2t − 1 and p = 1
+
+    Args:
+        scores: any shape; several columns are several independent labels.
+        target: the shape of `scores`. Booleans or integers in {0, 1}, or probabilities in [0, 1].
+        surrogate: φ.
+        pos_weight: p, any shape that broadcasts to `scores`. As in torch, the mean does not divide by it.
+        sample_weight: any shape that broadcasts to `scores`; the mean divides by their sum.
+        signed: targets are −1 and +1 (or lie between) instead of 0 and 1.
+        reduction: "mean", "sum" or "none".
+        backend: "auto", "plain" or "blocked", as in `multiclass_loss`.
+        validate: look at the numbers too. Waits for the device.
+
+    Returns:
+        A scalar, or the unreduced loss in the shape of `scores`, in F.cross_entropy's dtype.
+
+    Raises:
+        ValueError, TypeError: if shapes, dtypes or options do not fit.
+
+    Example:
+        >>> import torch
+        >>> from linearcore import LinearCore
+        >>> binary_loss(torch.tensor([0.5, -3.0]), torch.tensor([1, 0]), surrogate=LinearCore("truncated_quadratic"))
+        tensor(0.5000)
+
+    Cost: O(1) an element; `scores`, `target` and `pos_weight` are kept for the backward pass, which recomputes the rest
+    block by block.
+
+    Reference: Theorem 3 of the paper bounds the excess 0-1 risk by the excess of this loss, for τ = 1.
+    """
+    floating("scores", scores, "pass the raw output of the network")
+    check_reduction(reduction)
+    check_surrogate(surrogate)
+    if not isinstance(target, Tensor):
+        raise TypeError(complaint("target", "be a torch tensor", type(target).__name__, "wrap it in torch.as_tensor"))
+    shape("target", target, tuple(scores.shape), "give one target for every score")
+    if validate:
+        _validate(scores, target, sample_weight, signed=signed)
+    positive = _positive(target, signed=signed)
+    pos_weight = _broadcast("pos_weight", pos_weight, scores)
+    sample_weight = _broadcast("sample_weight", sample_weight, scores)
+    losses = binary_elements(surrogate, scores, positive, pos_weight, backend)
+    return reduce_losses(losses, sample_weight, None, reduction).to(result_dtype(scores))
+
+
+def _positive(target: Tensor, *, signed: bool) -> Tensor:
+    """Booleans where the target is sure by its dtype, else the probability of yes."""
+    if not target.is_floating_point():
+        return target > 0
+    return (target + 1) / 2 if signed else target
+
+
+def _broadcast(name: str, tensor: Tensor | None, scores: Tensor) -> Tensor | None:
+    if tensor is None:
+        return None
+    try:
+        return tensor.expand(scores.shape)
+    except RuntimeError:
+        must = f"broadcast to the shape of `scores`, {tuple(scores.shape)}"
+        raise ValueError(complaint(name, must, tuple(tensor.shape), "add or drop dimensions of size 1")) from None
+
+
+def _validate(scores: Tensor, target: Tensor, sample_weight: Tensor | None, *, signed: bool) -> None:
+    holds("scores", ~scores.isnan(), "not be NaN", "look for the first NaN in the network")
+    low = -1 if signed else 0
+    if target.is_floating_point():
+        inside, allowed = (target >= low) & (target <= 1), f"[{low}, 1]"
+    else:
+        inside, allowed = (target == low) | (target == 1), f"{{{low}, 1}}"
+    advice = "leave `signed` out for labels 0 and 1" if signed else "pass `signed=True` for labels −1 and +1"
+    holds("target", inside, f"be in {allowed}", advice)
+    if sample_weight is not None:
+        holds("sample_weight", sample_weight >= 0, "not be negative", "a negative weight would reward errors")

@@ -1,0 +1,131 @@
+"""The losses as modules: thin faces of the functions."""
+
+from torch import Tensor, nn
+
+from linearcore._reduce import check_reduction
+from linearcore._typing import Reduction
+from linearcore.losses._binary import binary_loss
+from linearcore.losses._forms import Form
+from linearcore.losses._multiclass import DEFAULT_SURROGATE, check_surrogate, checked_form, multiclass_loss
+from linearcore.surrogates import Surrogate
+
+
+class LinearCoreLoss(nn.Module):
+    """`multiclass_loss` as a module: replaces `nn.CrossEntropyLoss()` by changing one line.
+
+    Args:
+        weight: (C) class weights.
+        surrogate, form, normalize, class_margin, ignore_index, label_smoothing, reduction, backend, validate: as in
+            `multiclass_loss`.
+
+    Example:
+        >>> import torch
+        >>> criterion = LinearCoreLoss()
+        >>> scores = torch.zeros(4, 10, requires_grad=True)
+        >>> loss = criterion(scores, torch.tensor([3, 1, 4, 1]))
+        >>> loss.backward()
+        >>> scores.grad.shape
+        torch.Size([4, 10])
+    """
+
+    weight: Tensor | None
+    class_margin: Tensor | None
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        *,
+        surrogate: Surrogate = DEFAULT_SURROGATE,
+        form: str | Form = "logodds",
+        normalize: bool | None = None,
+        class_margin: Tensor | None = None,
+        ignore_index: int = -100,
+        label_smoothing: float = 0.0,
+        reduction: Reduction = "mean",
+        backend: str = "auto",
+        validate: bool = False,
+    ) -> None:
+        super().__init__()
+        check_reduction(reduction)
+        self.surrogate = surrogate
+        self.form = checked_form(form, normalize, surrogate)
+        self.ignore_index = ignore_index
+        self.label_smoothing = label_smoothing
+        self.reduction: Reduction = reduction
+        self.backend = backend
+        self.validate = validate
+        self.register_buffer("weight", weight)
+        self.register_buffer("class_margin", class_margin)
+
+    def forward(self, scores: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
+        """The loss of `scores` for `target`; `sample_weight` has the shape of the unreduced loss."""
+        return multiclass_loss(
+            scores,
+            target,
+            surrogate=self.surrogate,
+            form=self.form,
+            weight=self.weight,
+            sample_weight=sample_weight,
+            class_margin=self.class_margin,
+            ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing,
+            reduction=self.reduction,
+            backend=self.backend,
+            validate=self.validate,
+        )
+
+    def extra_repr(self) -> str:
+        return f"surrogate={self.surrogate}, form={self.form}, reduction={self.reduction!r}"
+
+
+class BinaryLinearCoreLoss(nn.Module):
+    """`binary_loss` as a module: replaces `nn.BCEWithLogitsLoss()`.
+
+    Args:
+        pos_weight: weight of positive targets, any shape that broadcasts to the scores.
+        surrogate, signed, reduction, backend, validate: as in `binary_loss`.
+
+    Example:
+        >>> import torch
+        >>> BinaryLinearCoreLoss()(torch.zeros(3), torch.tensor([0.0, 1.0, 0.5]))
+        tensor(2.3863)
+    """
+
+    pos_weight: Tensor | None
+
+    def __init__(
+        self,
+        pos_weight: Tensor | None = None,
+        *,
+        surrogate: Surrogate = DEFAULT_SURROGATE,
+        signed: bool = False,
+        reduction: Reduction = "mean",
+        backend: str = "auto",
+        validate: bool = False,
+    ) -> None:
+        super().__init__()
+        check_reduction(reduction)
+        check_surrogate(surrogate)
+        self.surrogate = surrogate
+        self.signed = signed
+        self.reduction: Reduction = reduction
+        self.backend = backend
+        self.validate = validate
+        self.register_buffer("pos_weight", pos_weight)
+
+    def forward(self, scores: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
+        """The loss of `scores` for `target`; `sample_weight` broadcasts to them."""
+        return binary_loss(
+            scores,
+            target,
+            surrogate=self.surrogate,
+            pos_weight=self.pos_weight,
+            sample_weight=sample_weight,
+            signed=self.signed,
+            reduction=self.reduction,
+            backend=self.backend,
+            validate=self.validate,
+        )
+
+    def extra_repr(self) -> str:
+        return f"surrogate={self.surrogate}, signed={self.signed}, reduction={self.reduction!r}"

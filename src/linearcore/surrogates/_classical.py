@@ -1,0 +1,192 @@
+"""The surrogates that linear-core losses are compared with, under the same interface."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from linearcore._checks import positive
+from linearcore.surrogates._base import MINUS_INFINITY, Surrogate
+
+
+@dataclass(frozen=True)
+class Hinge(Surrogate):
+    """φ(u) = (1 − u)₊, the support vector machine's loss: a linear core, but a kink at 1."""
+
+    lipschitz: ClassVar[float] = 1.0
+    smoothness: ClassVar[float] = math.inf
+    is_c1: ClassVar[bool] = False
+    is_c2: ClassVar[bool] = False
+    is_monotone: ClassVar[bool] = True
+    vanishes: ClassVar[bool] = True
+    knots: ClassVar[tuple[float, ...]] = (1.0,)
+    core: ClassVar[tuple[float, float]] = (MINUS_INFINITY, 1.0)
+
+    def _value(self, u: Tensor) -> Tensor:
+        return F.relu(1 - u)
+
+    def _derivative(self, u: Tensor) -> Tensor:
+        # Through `where` and not from the comparison alone, so that NaN and the graph are kept.
+        return torch.where(u.isnan(), u, -(u < 1).to(u.dtype))
+
+    def _curvature(self, u: Tensor) -> Tensor:
+        return torch.zeros_like(u)
+
+
+@dataclass(frozen=True)
+class SquaredHinge(Surrogate):
+    """φ(u) = (1 − u)₊²."""
+
+    lipschitz: ClassVar[float] = math.inf
+    smoothness: ClassVar[float] = 2.0
+    is_c1: ClassVar[bool] = True
+    is_c2: ClassVar[bool] = False
+    is_monotone: ClassVar[bool] = True
+    vanishes: ClassVar[bool] = True
+    knots: ClassVar[tuple[float, ...]] = (1.0,)
+    core: ClassVar[None] = None
+
+    def _value(self, u: Tensor) -> Tensor:
+        return F.relu(1 - u).square()
+
+    def _derivative(self, u: Tensor) -> Tensor:
+        return -2 * F.relu(1 - u)
+
+    def _curvature(self, u: Tensor) -> Tensor:
+        return 2 * (u < 1).to(u.dtype)
+
+
+@dataclass(frozen=True)
+class SmoothedHinge(Surrogate):
+    """The Huber-smoothed hinge of width γ.
+
+        φ(u) = 1 − γ/2 − u          for u ≤ 1 − γ
+             = (1 − u)² / (2γ)      for 1 − γ < u ≤ 1
+             = 0                    for u > 1
+
+    For γ < 1 it *is* a linear-core surrogate: truncated quadratic base, τ = 1 − γ, sharpness 1/γ.
+
+    Args:
+        width: γ > 0, the length of the stretch that replaces the hinge's kink.
+    """
+
+    width: float = 0.5
+
+    lipschitz: ClassVar[float] = 1.0
+    is_c1: ClassVar[bool] = True
+    is_c2: ClassVar[bool] = False
+    is_monotone: ClassVar[bool] = True
+    vanishes: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        positive("width", self.width, "pass the width of the smoothed stretch, for example 0.5")
+
+    @property
+    def smoothness(self) -> float:
+        return 1 / self.width
+
+    @property
+    def knots(self) -> tuple[float, ...]:
+        return (1 - self.width, 1.0)
+
+    @property
+    def core(self) -> tuple[float, float] | None:
+        return (MINUS_INFINITY, 1 - self.width) if self.width < 1 else None
+
+    def _value(self, u: Tensor) -> Tensor:
+        short = F.relu(1 - u)
+        # relu takes over exactly where clamp's gradient, which includes the end point, has stopped.
+        return short.clamp(max=self.width).square() / (2 * self.width) + F.relu(short - self.width)
+
+    def _derivative(self, u: Tensor) -> Tensor:
+        return -F.relu(1 - u).clamp(max=self.width) / self.width
+
+    def _curvature(self, u: Tensor) -> Tensor:
+        short = 1 - u
+        return ((short > 0) & (short <= self.width)).to(u.dtype) / self.width
+
+
+@dataclass(frozen=True)
+class Logistic(Surrogate):
+    """φ(u) = log(1 + e^{−u}); with `form="logodds"` it is cross-entropy."""
+
+    lipschitz: ClassVar[float] = 1.0
+    smoothness: ClassVar[float] = 0.25
+    is_c1: ClassVar[bool] = True
+    is_c2: ClassVar[bool] = True
+    is_monotone: ClassVar[bool] = True
+    vanishes: ClassVar[bool] = True
+    knots: ClassVar[tuple[float, ...]] = ()
+    core: ClassVar[None] = None
+
+    def _value(self, u: Tensor) -> Tensor:
+        return -F.logsigmoid(u)
+
+    def _derivative(self, u: Tensor) -> Tensor:
+        return -torch.sigmoid(-u)
+
+    def _curvature(self, u: Tensor) -> Tensor:
+        return torch.sigmoid(u) * torch.sigmoid(-u)
+
+
+@dataclass(frozen=True)
+class Exponential(Surrogate):
+    """φ(u) = e^{−u}, AdaBoost's loss; it overflows to inf where e^{−u} does (u < −88 in float32)."""
+
+    lipschitz: ClassVar[float] = math.inf
+    smoothness: ClassVar[float] = math.inf
+    is_c1: ClassVar[bool] = True
+    is_c2: ClassVar[bool] = True
+    is_monotone: ClassVar[bool] = True
+    vanishes: ClassVar[bool] = True
+    knots: ClassVar[tuple[float, ...]] = ()
+    core: ClassVar[None] = None
+
+    def _value(self, u: Tensor) -> Tensor:
+        return torch.exp(-u)
+
+    def _derivative(self, u: Tensor) -> Tensor:
+        return -torch.exp(-u)
+
+    def _curvature(self, u: Tensor) -> Tensor:
+        return torch.exp(-u)
+
+
+@dataclass(frozen=True)
+class ConvolutionalFenchelYoung(Surrogate):
+    """The binary convolutional Fenchel–Young loss of Cao et al. 2025 for Shannon entropy and the 0-1 loss, closed form.
+
+        φ(u) = log(1 + e^{1−u})             for u > 1
+             = (1 − u)/2 + log 2            for |u| ≤ 1
+             = log(1 + e^{−1−u}) + 1        for u < −1
+
+    It equals half the two-sided logistic `LinearCore` at τ = 1. For more classes it has no closed form.
+    """
+
+    lipschitz: ClassVar[float] = 1.0
+    smoothness: ClassVar[float] = 0.25
+    is_c1: ClassVar[bool] = True
+    is_c2: ClassVar[bool] = False
+    is_monotone: ClassVar[bool] = True
+    vanishes: ClassVar[bool] = True
+    knots: ClassVar[tuple[float, ...]] = (-1.0, 1.0)
+    core: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+
+    def _value(self, u: Tensor) -> Tensor:
+        # The same split into line and bend as in `LinearCore._value`, for the same reason at the knots.
+        line = F.relu((1 - u).clamp(max=2)) / 2
+        return line - F.logsigmoid(-self._bend(u))
+
+    def _derivative(self, u: Tensor) -> Tensor:
+        return -torch.sigmoid(self._bend(u))
+
+    def _curvature(self, u: Tensor) -> Tensor:
+        bend = self._bend(u)
+        return (torch.sigmoid(bend) * torch.sigmoid(-bend)).masked_fill((u >= -1) & (u < 1), 0.0)
+
+    @staticmethod
+    def _bend(u: Tensor) -> Tensor:
+        return (1 - u).clamp(max=0) + F.relu(-1 - u)

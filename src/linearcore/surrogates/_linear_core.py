@@ -1,0 +1,135 @@
+"""The linear-core surrogate: straight around zero, any convex tail past ±τ."""
+
+from dataclasses import dataclass
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from linearcore._checks import one_of, positive
+from linearcore.surrogates._base import MINUS_INFINITY, Surrogate
+from linearcore.surrogates.bases import Base, resolve_base
+
+
+@dataclass(frozen=True)
+class LinearCore(Surrogate):
+    """A convex, smooth surrogate that is exactly linear, with slope −1, around margin zero.
+
+    With Φ the base, c = Φ(0)/Φ'(0) and sharpness 1:
+
+        φ(u) = τ − u + c                 in the core: u ≤ τ (one-sided), |u| ≤ τ (two-sided)
+             = Φ(τ − u)/Φ'(0)            for u > τ
+             = Φ(−τ − u)/Φ'(0) + 2τ      for u < −τ, two-sided only
+
+    Sharpness β replaces Φ(z) by Φ(βz)/β: the tail bends β times as fast, and φ_{τ,β}(u) = φ_{βτ,1}(βu)/β.
+
+    For a binary label the excess 0-1 risk is at most the excess surrogate risk divided by τ, for either side. What is
+    true with more classes depends on the form (`docs/reading-the-paper-with-care.md`, a). Prefer `Logistic` when
+    calibrated probabilities are wanted: inside the core `posterior` is ½.
+
+    Args:
+        base: the tail: "logistic", "exponential", "quartic", "truncated_quadratic", "gamma", or a `Base`.
+        tau: τ > 0, where the core ends.
+        sides: 1 (the core reaches to −∞) or 2 (a steeper tail below −τ as well).
+        sharpness: β > 0.
+
+    Example:
+        >>> phi = LinearCore("truncated_quadratic", tau=1.0)
+        >>> [float(phi.value(u)) for u in (-1.0, 0.0, 1.0, 1.5, 3.0)]
+        [2.5, 1.5, 0.5, 0.125, 0.0]
+        >>> phi.lipschitz, phi.smoothness, phi.knots
+        (1.0, 1.0, (1.0, 2.0))
+
+    Cost: a few elementwise operations and one evaluation of the base; no branch is evaluated twice.
+
+    Reference: Eqs. (1) and (2) of the paper (τ = 1), and appendix C for other τ.
+    """
+
+    base: str | Base = "logistic"
+    tau: float = 1.0
+    sides: int = 1
+    sharpness: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "base", resolve_base(self.base))
+        object.__setattr__(self, "tau", positive("tau", self.tau, "pass the half-width of the core, for example 1.0"))
+        one_of("sides", self.sides, (1, 2), "1 keeps the left side linear, 2 bends both")
+        sharpness = positive("sharpness", self.sharpness, "pass how fast the tail bends, for example 1.0")
+        object.__setattr__(self, "sharpness", sharpness)
+
+    @property
+    def offset(self) -> float:
+        """c/β: the value that φ has at u = τ."""
+        return self._base.at_zero / self._base.slope_at_zero / self.sharpness
+
+    @property
+    def lipschitz(self) -> float:
+        steepest = self._base.left.slope if self.sides == 1 else max(self._base.left.slope, self._base.right.slope)
+        return steepest / self._base.slope_at_zero
+
+    @property
+    def smoothness(self) -> float:
+        bent = self._base.left.curvature if self.sides == 1 else max(self._base.left.curvature, self._base.right.curvature)
+        return self.sharpness * bent / self._base.slope_at_zero
+
+    @property
+    def is_c1(self) -> bool:
+        return True
+
+    @property
+    def is_c2(self) -> bool:
+        return self._base.left.is_flat_at_zero and (self.sides == 1 or self._base.right.is_flat_at_zero)
+
+    @property
+    def is_monotone(self) -> bool:
+        return self._base.is_monotone
+
+    @property
+    def vanishes(self) -> bool:
+        return self._base.vanishes
+
+    @property
+    def knots(self) -> tuple[float, ...]:
+        right_of_core = [self.tau - z / self.sharpness for z in (0.0, *self._base.left.knots)]
+        left_of_core = [-self.tau - z / self.sharpness for z in (0.0, *self._base.right.knots)]
+        return tuple(sorted(right_of_core + (left_of_core if self.sides == 2 else [])))
+
+    @property
+    def core(self) -> tuple[float, float]:
+        return (MINUS_INFINITY if self.sides == 1 else -self.tau, self.tau)
+
+    @property
+    def _base(self) -> Base:
+        """The base, which `__post_init__` has resolved to an object."""
+        return self.base  # type: ignore[return-value]
+
+    def _value(self, u: Tensor) -> Tensor:
+        # Eqs. (1), (2) without branches: z runs from the right tail (z < 0) through the core (0 ≤ z ≤ 2βτ) into the
+        # left tail, `line` is its part inside the core, `bend` what sticks out. Either gradient is zero exactly where
+        # the other takes over, so that autograd is right at the knots too.
+        z = self._from_core_end(u)
+        line = F.relu(z if self.sides == 1 else z.clamp(max=2 * self.sharpness * self.tau))
+        tail = self._base.value(self._bend(z))
+        return _times(line.add(tail, alpha=1 / self._base.slope_at_zero), 1 / self.sharpness)
+
+    def _derivative(self, u: Tensor) -> Tensor:
+        bend = self._bend(self._from_core_end(u))
+        return _times(self._base.derivative(bend), -1 / self._base.slope_at_zero)
+
+    def _curvature(self, u: Tensor) -> Tensor:
+        z = self._from_core_end(u)
+        outside = (z <= 0) if self.sides == 1 else (z <= 0) | (z > 2 * self.sharpness * self.tau)
+        # Multiplying by the mask would make NaN of an infinite curvature.
+        curvature = _times(self._base.curvature(self._bend(z)), self.sharpness / self._base.slope_at_zero)
+        return curvature.masked_fill(~outside, 0.0)
+
+    def _from_core_end(self, u: Tensor) -> Tensor:
+        return _times(self.tau - u, self.sharpness)
+
+    def _bend(self, z: Tensor) -> Tensor:
+        right_tail = z.clamp(max=0)
+        return right_tail if self.sides == 1 else right_tail + F.relu(z - 2 * self.sharpness * self.tau)
+
+
+def _times(tensor: Tensor, factor: float) -> Tensor:
+    """`tensor * factor` without a pass over memory when there is nothing to do."""
+    return tensor if factor == 1 else tensor * factor

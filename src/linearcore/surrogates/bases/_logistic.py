@@ -1,0 +1,33 @@
+"""Φ(z) = log(1 + e^z)."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from linearcore.surrogates.bases._base import Base, Half
+
+
+@dataclass(frozen=True)
+class LogisticBase(Base):
+    """The logistic base, Φ(z) = log(1 + e^z): light exponential tails, both slopes bounded."""
+
+    name: ClassVar[str] = "logistic"
+    at_zero: ClassVar[float] = math.log(2)
+    slope_at_zero: ClassVar[float] = 0.5
+    left: ClassVar[Half] = Half(slope=0.5, curvature=0.25)
+    right: ClassVar[Half] = Half(slope=1.0, curvature=0.25)
+    is_monotone: ClassVar[bool] = True
+    vanishes: ClassVar[bool] = True
+
+    def value(self, z: Tensor) -> Tensor:
+        # log σ(−z) and not softplus: softplus switches to z at 20, an error of 2e-9 that float64 sees.
+        return -F.logsigmoid(-z)
+
+    def derivative(self, z: Tensor) -> Tensor:
+        return z.sigmoid()
+
+    def curvature(self, z: Tensor) -> Tensor:
+        return z.sigmoid() * (-z).sigmoid()

@@ -1,0 +1,61 @@
+"""Φ(z) = a z + z⁴/12 + K, the paper's example of a twice differentiable surrogate."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from linearcore._checks import complaint, positive
+from linearcore.surrogates.bases._base import Base, Half
+
+
+@dataclass(frozen=True)
+class QuarticBase(Base):
+    """The paper's quartic base, Φ(z) = a z + z⁴/12 + K: C2, but not monotone and not Lipschitz.
+
+    Φ falls again below z = −(3a)^{1/3}, so the loss *rises* for margins beyond τ + (3a)^{1/3}: it punishes predictions
+    for being too right. Prefer `GammaBase`, which is C2, monotone and Lipschitz.
+
+    Args:
+        a: the slope at zero, positive.
+        constant: K; None takes the least that keeps Φ ≥ 0, which is (3a/4)(3a)^{1/3}.
+
+    Reference: the paper, section 3.1, "The condition Φ''(0) = 0 is not vacuous".
+    """
+
+    a: float = 1.0
+    constant: float | None = None
+
+    name: ClassVar[str] = "quartic"
+    left: ClassVar[Half] = Half(slope=math.inf, curvature=math.inf, is_flat_at_zero=True)
+    right: ClassVar[Half] = Half(slope=math.inf, curvature=math.inf, is_flat_at_zero=True)
+    is_monotone: ClassVar[bool] = False
+    vanishes: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        a = positive("a", self.a, "pass the slope of the quartic at zero, for example 1.0")
+        least = 0.75 * a * (3 * a) ** (1 / 3)
+        constant = least if self.constant is None else self.constant
+        if not constant >= least:
+            raise ValueError(complaint("constant", f"be at least {least:.6g}", constant, "below it the base is negative"))
+        object.__setattr__(self, "constant", float(constant))
+
+    @property
+    def at_zero(self) -> float:  # type: ignore[override]
+        assert self.constant is not None  # set in __post_init__
+        return self.constant
+
+    @property
+    def slope_at_zero(self) -> float:  # type: ignore[override]
+        return self.a
+
+    def value(self, z: Tensor) -> Tensor:
+        # Factored, because a z + z⁴/12 is −inf + inf at z = −inf.
+        return z * (self.a + z * z * z / 12) + self.at_zero
+
+    def derivative(self, z: Tensor) -> Tensor:
+        return self.a + z * z * z / 3
+
+    def curvature(self, z: Tensor) -> Tensor:
+        return z * z

@@ -1,0 +1,72 @@
+"""A base made of the user's own function."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from linearcore.surrogates.bases._base import Base, Half
+from linearcore.surrogates.bases._verify import verify_base
+
+_UNKNOWN = Half(slope=math.inf, curvature=math.inf)
+
+
+@dataclass(frozen=True)
+class UserBase(Base):
+    """A base from a callable, checked when it is made.
+
+    Args:
+        function: Φ as torch operations, elementwise on a tensor of any shape.
+        first: Φ'; None differentiates `function` by autograd.
+        second: Φ''; None differentiates Φ' by autograd.
+        left, right: facts on z ≤ 0 and z ≥ 0; left out, the constants are infinite and φ is not called C2.
+        is_monotone: Φ' ≥ 0 on z ≤ 0; without it `logodds` refuses the surrogate.
+        vanishes: Φ(z) → 0 as z → −∞. Leave it False when unsure: that costs time, never correctness.
+        name: what reports call it.
+
+    Raises:
+        ValueError: if Φ is not convex, not C1, negative, has Φ'(0) ≤ 0, or contradicts a declared fact on a grid over
+            [−30, 30].
+
+    Example:
+        >>> import torch
+        >>> from linearcore import LinearCore
+        >>> from linearcore.surrogates import UserBase
+        >>> root = UserBase(lambda z: (z + torch.sqrt(z * z + 4)) / 2, is_monotone=True, name="root")
+        >>> float(LinearCore(root).value(0.0))
+        3.0
+    """
+
+    function: Callable[[Tensor], Tensor]
+    first: Callable[[Tensor], Tensor] | None = None
+    second: Callable[[Tensor], Tensor] | None = None
+    left: Half = _UNKNOWN
+    right: Half = _UNKNOWN
+    is_monotone: bool = False
+    vanishes: bool = False
+    name: str = "user"
+    at_zero: float = field(init=False)
+    slope_at_zero: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        zero = torch.zeros(1, dtype=torch.float64)
+        object.__setattr__(self, "at_zero", float(self.value(zero)))
+        object.__setattr__(self, "slope_at_zero", float(self.derivative(zero)))
+        verify_base(self)
+
+    def value(self, z: Tensor) -> Tensor:
+        return self.function(z)
+
+    def derivative(self, z: Tensor) -> Tensor:
+        return self.first(z) if self.first is not None else _slope(self.function, z)
+
+    def curvature(self, z: Tensor) -> Tensor:
+        return self.second(z) if self.second is not None else _slope(self.derivative, z)
+
+
+def _slope(function: Callable[[Tensor], Tensor], z: Tensor) -> Tensor:
+    # torch.func and not torch.autograd, so that it composes with vmap, compile and further derivatives.
+    slope: Tensor = torch.func.grad(lambda point: function(point).sum())(z)
+    return slope
