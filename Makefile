@@ -1,0 +1,56 @@
+# Every target does its own set-up; only Python 3.11+ and make are assumed.
+#   make demo ARGS="--seeds 10"      arguments for `linearcore demo`
+#   make test ARGS="-k surrogates"   arguments for pytest
+#   make demo PYTHON=python3.12      another interpreter for the virtual environment
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Twice quiet: only errors. What pip warns about (index settings, its own age) is not about this project.
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
+ARGS ?=
+
+.PHONY: help demo test lint bench clean
+.DEFAULT_GOAL := help
+# A stamp that a failed recipe has touched would hide the failure from the next run.
+.DELETE_ON_ERROR:
+
+help:  ## show this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+demo: $(VENV)/.demo-installed  ## train on digits with wrong labels, print the table, save the picture
+	@$(BIN)/linearcore demo $(ARGS)
+
+# One thread per test process: pytest-xdist already starts one process per core.
+test: $(VENV)/.dev-installed  ## run all tests, the examples in docstrings included
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -q $(ARGS)
+
+lint: $(VENV)/.dev-installed  ## style, format, types, layers
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy --strict src
+	@$(BIN)/lint-imports --no-logo --no-cache
+
+bench: $(VENV)/.dev-installed  ## run every benchmark (benchmarks/_*.py are their shared parts)
+	@for file in $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py)); do \
+		echo "== $$file"; $(BIN)/python $$file $(ARGS) || exit 1; done
+
+clean:  ## remove the environment, caches and what the demo wrote
+	@rm -rf $(VENV) build dist linearcore-demo .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.demo-installed: EXTRA := reproduce
+$(VENV)/.dev-installed: EXTRA := dev
+
+# torch goes first, so that the pin in constraints.txt decides which torch it is and nothing else.
+$(VENV)/.%-installed: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing linearcore[$(EXTRA)] into $(VENV); this happens once and takes minutes."
+	@$(PIP) install -c constraints.txt torch
+	@$(PIP) install -c constraints.txt -e '.[$(EXTRA)]'
+	@touch $@
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo "linearcore needs Python 3.11 or newer, and '$(PYTHON)' is not; name one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+		echo "'$(PYTHON) -m venv' failed; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
