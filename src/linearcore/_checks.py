@@ -7,6 +7,7 @@ A message names the argument in backticks, says what must hold, what was got, an
 
 import math
 from collections.abc import Iterable
+from numbers import Real
 
 from torch import Tensor
 
@@ -18,10 +19,12 @@ def complaint(name: str, must: str, got: object, advice: str) -> str:
 
 def positive(name: str, number: object, advice: str) -> float:
     """Returns `number` as a float, or raises if it is not a finite number above zero."""
-    is_number = isinstance(number, int | float) and not isinstance(number, bool)
-    if not is_number or not 0 < float(number) < math.inf:  # type: ignore[arg-type]
-        raise ValueError(complaint(name, "be a positive number", repr(number), advice))
-    return float(number)  # type: ignore[arg-type]
+    if isinstance(number, Real) and not isinstance(number, bool) and 0 < number < math.inf:
+        try:
+            return float(number)
+        except OverflowError:  # An integer beyond every float.
+            pass
+    raise ValueError(complaint(name, "be a positive number", repr(number), advice))
 
 
 def one_of(name: str, choice: object, allowed: Iterable[object], advice: str = "choose one of these") -> None:

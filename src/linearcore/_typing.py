@@ -23,4 +23,7 @@ def compute_dtype(tensor: Tensor) -> torch.dtype:
 
 def result_dtype(scores: Tensor) -> torch.dtype:
     """The dtype a loss has, which is F.cross_entropy's: that of the scores, or the wider one under autocast."""
-    return compute_dtype(scores) if torch.is_autocast_enabled(scores.device.type) else scores.dtype
+    device = scores.device.type
+    # Devices without autocast, such as "meta", do not answer whether it is on.
+    is_autocast = device != "meta" and torch.is_autocast_enabled(device)
+    return compute_dtype(scores) if is_autocast else scores.dtype

@@ -136,8 +136,9 @@ class Surrogate(ABC):
     def _posterior(self, u: Tensor) -> Tensor:
         against = -self._derivative(u).clamp(max=0)
         towards = -self._derivative(-u).clamp(max=0)
-        # 1/(1 + a/b) and not b/(a + b): the slopes themselves may be infinite, their ratio then is not.
-        certain = towards == 0
+        # 1/(1 + a/b) and not b/(a + b): the slopes themselves may be infinite, their ratio then is not. Where the ratio
+        # would overflow the answer is 0, and dividing by 1 instead keeps its gradient 0 as well.
+        certain = towards <= against * torch.finfo(u.dtype).tiny
         ratio = against / torch.where(certain, torch.ones_like(towards), towards)
         return torch.where(certain, torch.zeros_like(towards), 1 / (1 + ratio))
 

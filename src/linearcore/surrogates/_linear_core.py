@@ -7,10 +7,10 @@ from torch import Tensor
 
 from linearcore._checks import one_of, positive
 from linearcore.surrogates._base import MINUS_INFINITY, Surrogate
-from linearcore.surrogates.bases import Base, resolve_base
+from linearcore.surrogates.bases import BASES, Base, resolve_base
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LinearCore(Surrogate):
     """A convex, smooth surrogate that is exactly linear, with slope −1, around margin zero.
 
@@ -53,8 +53,13 @@ class LinearCore(Surrogate):
         object.__setattr__(self, "base", resolve_base(self.base))
         object.__setattr__(self, "tau", positive("tau", self.tau, "pass the half-width of the core, for example 1.0"))
         one_of("sides", self.sides, (1, 2), "1 keeps the left side linear, 2 bends both")
+        object.__setattr__(self, "sides", int(self.sides))
         sharpness = positive("sharpness", self.sharpness, "pass how fast the tail bends, for example 1.0")
         object.__setattr__(self, "sharpness", sharpness)
+
+    def __repr__(self) -> str:
+        base = repr(self._base.name) if BASES.get(self._base.name) == self._base else repr(self._base)
+        return f"LinearCore({base}, tau={self.tau:g}, sides={self.sides}, sharpness={self.sharpness:g})"
 
     @property
     def offset(self) -> float:
@@ -117,10 +122,10 @@ class LinearCore(Surrogate):
 
     def _curvature(self, u: Tensor) -> Tensor:
         z = self._from_core_end(u)
-        outside = (z <= 0) if self.sides == 1 else (z <= 0) | (z > 2 * self.sharpness * self.tau)
+        core = (z > 0) if self.sides == 1 else (z > 0) & (z <= 2 * self.sharpness * self.tau)
         # Multiplying by the mask would make NaN of an infinite curvature.
         curvature = _times(self._base.curvature(self._bend(z)), self.sharpness / self._base.slope_at_zero)
-        return curvature.masked_fill(~outside, 0.0)
+        return curvature.masked_fill(core, 0.0)
 
     def _from_core_end(self, u: Tensor) -> Tensor:
         return _times(self.tau - u, self.sharpness)

@@ -37,13 +37,33 @@ class Base(ABC):
         vanishes: Φ(z) → 0 as z → −∞.
     """
 
-    name: str
-    at_zero: float
-    slope_at_zero: float
-    left: Half
-    right: Half
-    is_monotone: bool
-    vanishes: bool
+    @property
+    @abstractmethod
+    def name(self) -> str: ...
+
+    @property
+    @abstractmethod
+    def at_zero(self) -> float: ...
+
+    @property
+    @abstractmethod
+    def slope_at_zero(self) -> float: ...
+
+    @property
+    @abstractmethod
+    def left(self) -> Half: ...
+
+    @property
+    @abstractmethod
+    def right(self) -> Half: ...
+
+    @property
+    @abstractmethod
+    def is_monotone(self) -> bool: ...
+
+    @property
+    @abstractmethod
+    def vanishes(self) -> bool: ...
 
     @abstractmethod
     def value(self, z: Tensor) -> Tensor:

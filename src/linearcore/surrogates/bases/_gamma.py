@@ -10,8 +10,8 @@ from torch import Tensor
 
 from linearcore.surrogates.bases._base import Base, Half
 
-#: e^{−745} is zero in float64; products with it are cut there, because z² e^z is inf · 0 at z = −1e30 in float32.
-_FAR = 745.0
+#: e^{−746} is zero in float64; products with it are cut there, because z² e^z is inf · 0 at z = −1e30 in float32.
+_FAR = 746.0
 
 
 @dataclass(frozen=True)

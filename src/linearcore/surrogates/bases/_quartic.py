@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import ClassVar
 
 from torch import Tensor
@@ -37,17 +38,18 @@ class QuarticBase(Base):
         a = positive("a", self.a, "pass the slope of the quartic at zero, for example 1.0")
         least = 0.75 * a * (3 * a) ** (1 / 3)
         constant = least if self.constant is None else self.constant
-        if not constant >= least:
+        if not (isinstance(constant, Real) and least <= constant < math.inf):
             raise ValueError(complaint("constant", f"be at least {least:.6g}", constant, "below it the base is negative"))
+        object.__setattr__(self, "a", a)
         object.__setattr__(self, "constant", float(constant))
 
     @property
-    def at_zero(self) -> float:  # type: ignore[override]
+    def at_zero(self) -> float:
         assert self.constant is not None  # set in __post_init__
         return self.constant
 
     @property
-    def slope_at_zero(self) -> float:  # type: ignore[override]
+    def slope_at_zero(self) -> float:
         return self.a
 
     def value(self, z: Tensor) -> Tensor:

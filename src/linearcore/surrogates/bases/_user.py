@@ -47,14 +47,22 @@ class UserBase(Base):
     is_monotone: bool = False
     vanishes: bool = False
     name: str = "user"
-    at_zero: float = field(init=False)
-    slope_at_zero: float = field(init=False)
+    _at_zero: float = field(init=False, repr=False, default=math.nan)
+    _slope_at_zero: float = field(init=False, repr=False, default=math.nan)
 
     def __post_init__(self) -> None:
         zero = torch.zeros(1, dtype=torch.float64)
-        object.__setattr__(self, "at_zero", float(self.value(zero)))
-        object.__setattr__(self, "slope_at_zero", float(self.derivative(zero)))
+        object.__setattr__(self, "_at_zero", float(self.value(zero)))
+        object.__setattr__(self, "_slope_at_zero", float(self.derivative(zero)))
         verify_base(self)
+
+    @property
+    def at_zero(self) -> float:
+        return self._at_zero
+
+    @property
+    def slope_at_zero(self) -> float:
+        return self._slope_at_zero
 
     def value(self, z: Tensor) -> Tensor:
         return self.function(z)

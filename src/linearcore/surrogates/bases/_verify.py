@@ -1,5 +1,7 @@
 """Checks that a user's base is one: convex, C1, non-negative, rising through zero, true to its declared facts."""
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -17,17 +19,21 @@ def verify_base(base: Base) -> None:
     Points at which Φ or Φ' overflows are left out, so that fast-growing bases can be used.
     """
     z = torch.linspace(-_REACH, _REACH, _POINTS, dtype=torch.float64)
-    finite = torch.isfinite(base.value(z)) & torch.isfinite(base.derivative(z))
-    z = z[finite]
+    z = z[(base.value(z) != math.inf) & (base.derivative(z).abs() != math.inf)]
     value, slope = base.value(z), base.derivative(z)
+    _require(~value.isnan() & ~slope.isnan(), z, "be defined on the whole line", "find out where it is NaN")
     if not base.slope_at_zero > 0:
         raise ValueError(
             complaint("base", "have Φ'(0) > 0", f"Φ'(0) = {base.slope_at_zero:g}", "shift it so that it rises through zero")
         )
     _require(value >= -_TOLERANCE, z, "be non-negative", "add a constant")
     _require(_rises(slope), z[1:], "be convex", "its derivative must never fall")
-    _require(_matches(base, z, slope), z, "have `first` equal to the derivative of `function`", "check the derivative")
+    _require(_matches(z, value, slope), z[1:], "have `first` equal to the derivative of `function`", "check the derivative")
     _require(_continuous(base, z, slope), z[:-1], "be continuously differentiable", "smooth the kink")
+    _require(_matches_second(base, z), z, "have `second` equal to the derivative of Φ'", "check the second derivative")
+    far = torch.tensor([-1e6], dtype=torch.float64)
+    if base.vanishes:
+        _require(base.value(far) <= 1e-3 * (1 + base.at_zero), far, "vanish, as `vanishes=True` says", "declare it False")
     if base.is_monotone:
         _require((slope >= -_TOLERANCE) | (z > 0), z, "be non-decreasing, as `is_monotone=True` says", "declare it False")
     _check_half(base, base.left, z[z <= 0], "left")
@@ -39,13 +45,21 @@ def _rises(slope: Tensor) -> Tensor:
     return step >= -_TOLERANCE * (1 + slope[1:].abs())
 
 
-def _matches(base: Base, z: Tensor, slope: Tensor) -> Tensor:
-    """Φ'(z) lies between the difference quotients on either side, as it must for a convex function."""
-    h = 1e-4
-    below = (base.value(z) - base.value(z - h)) / h
-    above = (base.value(z + h) - base.value(z)) / h
-    slack = 1e-5 * (1 + slope.abs() + base.value(z).abs())
-    return ~torch.isfinite(above) | ((below - slack <= slope) & (slope <= above + slack))
+def _matches(z: Tensor, value: Tensor, slope: Tensor) -> Tensor:
+    """Between two points a convex Φ rises by at least the slope on the left and at most the slope on the right."""
+    step, rise = z[1:] - z[:-1], value[1:] - value[:-1]
+    slack = 1e-9 * (1 + value[1:].abs() + value[:-1].abs())
+    return (slope[:-1] * step <= rise + slack) & (rise <= slope[1:] * step + slack)
+
+
+def _matches_second(base: Base, z: Tensor) -> Tensor:
+    """Φ'' lies near the difference quotients of Φ' on either side; where those differ, z is at a knot and anything goes."""
+    h = 1e-5
+    below = (base.derivative(z) - base.derivative(z - h)) / h
+    above = (base.derivative(z + h) - base.derivative(z)) / h
+    slack = 1e-3 * (1 + below.abs() + above.abs() + base.derivative(z).abs())
+    at_knot = (above - below).abs() > slack
+    return ~torch.isfinite(above) | at_knot | ((base.curvature(z) - (below + above) / 2).abs() <= slack)
 
 
 def _continuous(base: Base, z: Tensor, slope: Tensor) -> Tensor:
