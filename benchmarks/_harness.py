@@ -1,0 +1,71 @@
+"""How the benchmarks measure: contenders side by side in one process, interleaved, medians and peak memory."""
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+os.environ.setdefault("KINETO_LOG_LEVEL", "5")  # The profiler reports its own start and stop otherwise.
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One way to do the work.
+
+    Attributes:
+        step: does it once.
+        reset: puts things back so that the next step starts from the same state; not timed.
+    """
+
+    step: Callable[[], object]
+    reset: Callable[[], object] = lambda: None
+
+
+def interleaved_medians(contenders: Mapping[str, Contender], device: str, *, seconds: float, least: int) -> dict[str, float]:
+    """Median milliseconds of each contender.
+
+    Rounds go through all contenders in turn, so that a busy moment of the machine meets all alike, for about `seconds` and
+    at least `least` rounds.
+    """
+    for contender in contenders.values():
+        for _ in range(3):
+            contender.reset()
+            contender.step()
+    times: dict[str, list[float]] = {name: [] for name in contenders}
+    stop = time.perf_counter() + seconds
+    while time.perf_counter() < stop or len(next(iter(times.values()))) < least:
+        for name, contender in contenders.items():
+            contender.reset()
+            _wait(device)
+            start = time.perf_counter()
+            contender.step()
+            _wait(device)
+            times[name].append((time.perf_counter() - start) * 1e3)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def peak_bytes(contender: Contender, device: str) -> int:
+    """The most memory that one step holds at a time beyond what was there before it, its results included."""
+    contender.reset()
+    if device != "cpu":
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        contender.step()
+        return torch.cuda.max_memory_allocated() - before
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as trace:
+        contender.step()
+    events = [event for event in trace.profiler.kineto_results.events() if event.name() == "[memory]"]
+    held = peak = 0
+    for event in sorted(events, key=lambda event: event.start_ns()):
+        held += event.nbytes()
+        peak = max(peak, held)
+    return peak
+
+
+def _wait(device: str) -> None:
+    if device != "cpu":
+        torch.cuda.synchronize()

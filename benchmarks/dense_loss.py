@@ -1,0 +1,164 @@
+"""Forward + backward of dense multi-class losses: ours beside F.cross_entropy and F.multi_margin_loss.
+
+Every case first checks our loss and gradient against the plain twin in float64. Then all contenders run in turn in one
+process, eager and compiled, and the table gives medians, ratios to the eager F.cross_entropy of the same case, and the peak
+memory of a step, its gradient included.
+
+    python benchmarks/dense_loss.py                                    # the committed CPU figures
+    python benchmarks/dense_loss.py --device cuda                      # shapes for an accelerator
+    python benchmarks/dense_loss.py --shapes 4096x10 --seconds 1       # a quick look
+"""
+
+import argparse
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from rich.console import Console
+from rich.table import Table
+
+import linearcore as lc
+from _harness import Contender, interleaved_medians, peak_bytes
+from linearcore._record import write_record
+
+Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+SHAPES = {"cpu": "4096x10,4096x1000,512x32000", "cuda": "8192x32000,4096x128256"}
+FORMS = ("pairwise", "centered", "logodds")
+
+
+def losses() -> dict[str, Loss]:
+    """The contenders by name; the first is what the others are divided by."""
+    ours: dict[str, Loss] = {f"LC {form}": partial(lc.multiclass_loss, form=form) for form in FORMS}
+    return {"F.cross_entropy": F.cross_entropy, "F.multi_margin_loss": F.multi_margin_loss, **ours}
+
+
+def check_against_twin(name: str, scores: torch.Tensor, target: torch.Tensor) -> float:
+    """The largest gradient error against the plain twin in float64, relative to the largest entry.
+
+    It is judged against the error that the plain twin itself makes in the same dtype.
+    """
+
+    def gradient(values: torch.Tensor, backend: str) -> torch.Tensor:
+        leaf = values.detach().requires_grad_()
+        lc.multiclass_loss(leaf, target, form=name.removeprefix("LC "), backend=backend).backward()
+        return leaf.grad.double()
+
+    exact = gradient(scores.double(), "plain")
+    error, twin = (float((gradient(scores, way) - exact).abs().max() / exact.abs().max()) for way in ("auto", "plain"))
+    if not error <= 2 * twin + torch.finfo(scores.dtype).eps:
+        raise SystemExit(
+            f"{name} at {tuple(scores.shape)} {scores.dtype}: gradient off by {error:.2g}, the twin by {twin:.2g}"
+        )
+    return error
+
+
+def check_capturable(name: str, scores: torch.Tensor, target: torch.Tensor) -> None:
+    """Fails if the loss waits for the device: torch forbids it during the first step, a CUDA graph in the second."""
+
+    def step() -> None:
+        leaf = scores.detach().requires_grad_()
+        lc.multiclass_loss(leaf, target, form=name.removeprefix("LC ")).backward()
+
+    step()
+    torch.cuda.set_sync_debug_mode("error")
+    step()
+    torch.cuda.set_sync_debug_mode("default")
+    torch.cuda.synchronize()
+    with torch.cuda.graph(torch.cuda.CUDAGraph()):
+        step()
+
+
+def contenders(scores: torch.Tensor, target: torch.Tensor, *, compiled: bool) -> dict[str, Contender]:
+    """Those that this dtype and device have, as forward + backward steps."""
+
+    def step(loss: Loss) -> None:
+        loss(scores, target).backward()
+
+    def reset() -> None:
+        scores.grad = None
+
+    found: dict[str, Contender] = {}
+    for name, loss in losses().items():
+        try:
+            step(loss)
+        except RuntimeError as missing:  # F.multi_margin_loss has no half precision on some devices.
+            print(f"  left out: {name}: {str(missing).splitlines()[0]}", file=sys.stderr)
+            continue
+        found[f"{name}, eager"] = Contender(partial(step, loss), reset)
+        if compiled:
+            torch._dynamo.reset()
+            found[f"{name}, compiled"] = Contender(partial(step, torch.compile(loss, fullgraph=True, dynamic=False)), reset)
+    return found
+
+
+def run_case(shape: tuple[int, int], dtype: torch.dtype, args: argparse.Namespace) -> dict[str, object]:
+    """Everything measured at one shape and dtype."""
+    generator = torch.Generator().manual_seed(args.seed)
+    scores = (3 * torch.randn(shape, generator=generator)).to(args.device, dtype).requires_grad_()
+    target = torch.randint(shape[1], shape[:1], generator=generator).to(args.device)
+    ours = [name for name in losses() if name.startswith("LC ")]
+    errors = {name: check_against_twin(name, scores, target) for name in ours}
+    if args.device == "cuda":
+        for name in ours:
+            check_capturable(name, scores, target)
+    field = contenders(scores, target, compiled=not args.no_compile)
+    medians = interleaved_medians(field, args.device, seconds=args.seconds, least=args.least)
+    reference = medians["F.cross_entropy, eager"]
+    rows = {
+        name: {
+            "median_ms": round(medians[name], 4),
+            "ratio_to_cross_entropy": round(medians[name] / reference, 3),
+            "peak_mib": round(peak_bytes(contender, args.device) / 2**20, 2),
+        }
+        for name, contender in field.items()
+    }
+    return {"shape": list(shape), "dtype": str(dtype).removeprefix("torch."), "gradient_error": errors, "losses": rows}
+
+
+def show(case: dict[str, object]) -> None:
+    """Prints one case as a table."""
+    table = Table(title=f"{'×'.join(map(str, case['shape']))}, {case['dtype']}")
+    for column in ("loss", "median ms", "× F.cross_entropy", "peak MiB"):
+        table.add_column(column, justify="left" if column == "loss" else "right")
+    for name, row in case["losses"].items():
+        table.add_row(name, f"{row['median_ms']:.3f}", f"{row['ratio_to_cross_entropy']:.2f}", f"{row['peak_mib']:.1f}")
+    Console().print(table)
+
+
+def _command(args: argparse.Namespace) -> str:
+    """What to type for the same figures; where the file went is nobody's business."""
+    words = sys.argv[1:] if args.out is None else [word for word in sys.argv[1:] if word not in ("--out", str(args.out))]
+    return " ".join(["python benchmarks/dense_loss.py", *words])
+
+
+def main() -> None:
+    """Runs the cases that the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cpu", choices=tuple(SHAPES))
+    parser.add_argument("--shapes", help="NxC, comma-separated; the default depends on the device")
+    parser.add_argument("--dtypes", default="float32,bfloat16", help="comma-separated")
+    parser.add_argument("--seconds", type=float, default=20.0, help="time for the rounds of one case")
+    parser.add_argument("--least", type=int, default=15, help="rounds of one case at the least")
+    parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, help="JSON; default benchmarks/results/dense_loss_DEVICE.json")
+    args = parser.parse_args()
+    shapes = [tuple(int(size) for size in shape.split("x")) for shape in (args.shapes or SHAPES[args.device]).split(",")]
+    dtypes = [getattr(torch, name) for name in args.dtypes.split(",")]
+    cases = []
+    for shape in shapes:
+        for dtype in dtypes:
+            cases.append(run_case(shape, dtype, args))
+            show(cases[-1])
+    out = args.out or Path(__file__).parent / "results" / f"dense_loss_{args.device}.json"
+    settings = {key: value for key, value in vars(args).items() if key not in ("out", "seed")}
+    write_record(out, command=_command(args), settings=settings, results=cases, seed=args.seed)
+    print(f"written to {out}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+"""The convolutional Fenchel–Young loss of Cao et al. 2025 beside ours: time of forward + backward, and regret ratios.
+
+Time: every case first checks the baseline's gradient against the optimality of its inner problem in float64, reports the
+duality gap it was solved to, and then times all losses in turn in one process. Ratio: the least surrogate regret over scores
+that predict the second class, divided by its 0-1 regret, on the distributions where the sum loss has no linear bound; a
+linear bound with constant c keeps it above 1/c.
+
+    python benchmarks/fenchel_young.py                                 # the committed figures
+    python benchmarks/fenchel_young.py --classes 3,10 --seconds 0.2    # a quick look
+"""
+
+import argparse
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from rich.console import Console
+from rich.table import Table
+
+import linearcore as lc
+from _harness import Contender, interleaved_medians, peak_bytes
+from linearcore._record import write_record
+from linearcore.analysis import regret_ratio
+from linearcore.analysis._fenchel_young import fenchel_young_loss, fenchel_young_point
+from linearcore.analysis._fenchel_young_regret import fenchel_young_regret_ratio
+
+Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+BASELINE = "Fenchel–Young"
+FORMS = ("pairwise", "centered", "logodds")
+LOSSES: dict[str, Loss] = {
+    "F.cross_entropy": F.cross_entropy,
+    BASELINE: fenchel_young_loss,
+    **{f"LC {form}": partial(lc.multiclass_loss, form=form) for form in FORMS},
+}
+DELTAS = (0.1, 0.05, 0.02, 0.01, 0.005, 0.002)
+PATHS: dict[str, tuple[float, ...]] = {"(.4+δ, .4−δ, .2)": (0.4, 0.4, 0.2), "(.3+δ, .3−δ, .2, .2)": (0.3, 0.3, 0.2, 0.2)}
+
+
+def check_baseline(scores: torch.Tensor, target: torch.Tensor) -> dict[str, float]:
+    """The gap in the timed dtype and in float64, and how far the gradient is from the exact one; stops where it is off."""
+    leaf = scores.detach().requires_grad_()
+    (gradient,) = torch.autograd.grad(fenchel_young_loss(leaf, target, reduction="sum"), leaf)
+    exact = fenchel_young_point(scores.detach().double())
+    error = float((gradient.double() - (exact.probability - F.one_hot(target, scores.shape[1]))).abs().max())
+    if not error <= 1e-5:
+        raise SystemExit(f"the baseline's gradient at {tuple(scores.shape)} {scores.dtype} is off by {error:.2g}")
+    own = fenchel_young_point(scores.detach())
+    return {"duality_gap": float(own.gap.max()), "duality_gap_float64": float(exact.gap.max()), "gradient_error": error}
+
+
+def run_case(num_classes: int, scale: float, args: argparse.Namespace) -> dict[str, object]:
+    """Everything measured at one number of classes and one spread of scores."""
+    stream = torch.Generator().manual_seed(args.seed)
+    scores = (scale * torch.randn(args.rows, num_classes, generator=stream)).requires_grad_()
+    target = torch.randint(num_classes, (args.rows,), generator=stream)
+
+    def step(loss: Loss) -> None:
+        loss(scores, target).backward()
+
+    def reset() -> None:
+        scores.grad = None
+
+    field = {name: Contender(partial(step, loss), reset) for name, loss in LOSSES.items()}
+    medians = interleaved_medians(field, "cpu", seconds=args.seconds, least=args.least)
+    rows = {
+        name: {
+            "median_ms": round(medians[name], 4),
+            "ratio_to_cross_entropy": round(medians[name] / medians["F.cross_entropy"], 3),
+            "peak_mib": round(peak_bytes(contender, "cpu") / 2**20, 3),
+        }
+        for name, contender in field.items()
+    }
+    return {"shape": [args.rows, num_classes], "scale": scale, "baseline": check_baseline(scores, target), "losses": rows}
+
+
+def ratios(middle: tuple[float, ...]) -> dict[str, list[float]]:
+    """Regret ratios of every loss along p = (a + δ, a − δ, …)."""
+    paths = [[middle[0] + delta, middle[1] - delta, *middle[2:]] for delta in DELTAS]
+    ours = {f"LC {form}": [regret_ratio(lc.LinearCore(), form, p, 1).ratio for p in paths] for form in FORMS}
+    theirs = {BASELINE: [fenchel_young_regret_ratio(p, 1).ratio for p in paths]}
+    return {name: [round(ratio, 5) for ratio in found] for name, found in (theirs | ours).items()}
+
+
+def show(case: dict[str, object]) -> None:
+    """Prints one case as a table."""
+    table = Table(title=f"{'×'.join(map(str, case['shape']))}, scores of scale {case['scale']}")
+    for column in ("loss", "median ms", "× F.cross_entropy", "peak MiB"):
+        table.add_column(column, justify="left" if column == "loss" else "right")
+    for name, row in case["losses"].items():
+        table.add_row(name, f"{row['median_ms']:.3f}", f"{row['ratio_to_cross_entropy']:.2f}", f"{row['peak_mib']:.2f}")
+    Console().print(table)
+
+
+def show_ratios(path: str, found: dict[str, list[float]]) -> None:
+    """Prints the regret ratios along one path."""
+    table = Table(title=f"surrogate regret / 0-1 regret at p = {path}")
+    table.add_column("loss")
+    for delta in DELTAS:
+        table.add_column(f"δ = {delta:g}", justify="right")
+    for name, row in found.items():
+        table.add_row(name, *[f"{ratio:.3f}" for ratio in row])
+    Console().print(table)
+
+
+def main() -> None:
+    """Runs every case, prints the tables and writes the record."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=512)
+    parser.add_argument("--classes", default="3,10,100,1000", help="comma-separated")
+    parser.add_argument(
+        "--scales", default="0.3,3", help="spread of the scores, early and late in training; comma-separated"
+    )
+    parser.add_argument("--seconds", type=float, default=10.0, help="time for the rounds of one case")
+    parser.add_argument("--least", type=int, default=15, help="rounds of one case at the least")
+    parser.add_argument("--threads", type=int, default=1, help="threads of torch")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "fenchel_young.json", help="JSON")
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    cases = []
+    for num_classes in args.classes.split(","):
+        for scale in args.scales.split(","):
+            cases.append(run_case(int(num_classes), float(scale), args))
+            show(cases[-1])
+    found = {path: ratios(middle) for path, middle in PATHS.items()}
+    for path, row in found.items():
+        show_ratios(path, row)
+    settings = {key: value for key, value in vars(args).items() if key not in ("out", "seed")}
+    settings |= {"deltas": list(DELTAS), "dtype": "float32"}
+    write_record(
+        args.out,
+        command="python benchmarks/fenchel_young.py",
+        settings=settings,
+        results={"time": cases, "ratio": found},
+        seed=args.seed,
+    )
+    print(f"written to {args.out}")
+
+
+if __name__ == "__main__":
+    main()

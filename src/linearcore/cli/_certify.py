@@ -1,0 +1,76 @@
+"""`linearcore certify`."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from linearcore.cli._usage import usage_errors
+from linearcore.surrogates import (
+    BASES,
+    ConvolutionalFenchelYoung,
+    Exponential,
+    Hinge,
+    LinearCore,
+    Logistic,
+    SmoothedHinge,
+    SquaredHinge,
+    Surrogate,
+)
+
+_CLASSICAL: dict[str, Surrogate] = {
+    "hinge": Hinge(),
+    "squared-hinge": SquaredHinge(),
+    "smoothed-hinge": SmoothedHinge(),
+    "logistic": Logistic(),
+    "exponential": Exponential(),
+    "convolutional-fenchel-young": ConvolutionalFenchelYoung(),
+}
+
+
+def certify(
+    form: Annotated[str, typer.Option(help="pairwise, centered, logodds; or a structured form, see below.")] = "logodds",
+    classes: Annotated[int, typer.Option(help="Number of classes, or of tags with --length.")] = 3,
+    base: Annotated[str, typer.Option(help=f"Base of the linear-core surrogate: {', '.join(BASES)}.")] = "logistic",
+    tau: Annotated[float, typer.Option(help="Half-width of the core.")] = 1.0,
+    sides: Annotated[int, typer.Option(help="1 or 2.")] = 1,
+    sharpness: Annotated[float, typer.Option(help="How fast the tail bends.")] = 1.0,
+    classical: Annotated[str, typer.Option(help=f"A classical surrogate instead: {', '.join(_CLASSICAL)}.")] = "",
+    length: Annotated[int, typer.Option(help="Sites of a sequence, for structured forms.")] = 1,
+    cost: Annotated[str, typer.Option(help="zero-one or hamming.")] = "zero-one",
+    family: Annotated[str, typer.Option(help="Scores the model can give: free, unary or chain.")] = "free",
+    starts: Annotated[int, typer.Option(help="How hard to search where no theorem decides.")] = 300,
+    seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the report.")] = False,
+) -> None:
+    """Say what a loss guarantees: convex? smooth? consistent? is there a linear bound?
+
+    Where a theorem decides, it is named with its constant. Where none does, a search looks for a distribution at which a
+    wrong answer costs almost no surrogate regret, solves it to a certificate, and prints it so that anyone can re-check.
+    Structured forms: structured-sum, structured-centered, local-pairwise, local-centered, local-logodds.
+
+    \b
+    Examples
+        linearcore certify --form pairwise --classes 3
+        linearcore certify --form centered --classes 5 --tau 0.5
+        linearcore certify --form structured-centered --classes 2 --length 2 --cost hamming --family unary
+        linearcore certify --classical hinge --form pairwise --json
+    """
+    from linearcore.analysis import certify as run
+    from linearcore.analysis._problem import Problem
+    from linearcore.structures import Sequences
+
+    with usage_errors():
+        surrogate = _surrogate(classical, base, tau, sides, sharpness)
+        outputs = Sequences(classes, length)
+        Problem(form, outputs, cost, family)
+    certificate = run(surrogate, form, outputs=outputs, cost=cost, family=family, starts=starts, seed=seed)
+    typer.echo(json.dumps(certificate.to_json(), ensure_ascii=False) if as_json else str(certificate))
+
+
+def _surrogate(classical: str, base: str, tau: float, sides: int, sharpness: float) -> Surrogate:
+    if not classical:
+        return LinearCore(base, tau=tau, sides=sides, sharpness=sharpness)
+    if classical not in _CLASSICAL:
+        raise ValueError(f"`--classical` must be one of {', '.join(_CLASSICAL)}, got {classical!r}; choose one of these")
+    return _CLASSICAL[classical]

@@ -1,0 +1,29 @@
+"""Turns what the user can mend into one line, and leaves everything else to be a traceback."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from linearcore.reproduce._extras import MissingExtraError
+
+
+class UsageError(Exception):
+    """Something the user can mend; its text is the whole message."""
+
+
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Inside, errors about arguments, files and missing extras become a `UsageError`.
+
+    Put it around checks and file access, not around computation: a ValueError from the middle of it is a fault of the
+    library, and its traceback is wanted.
+    """
+    try:
+        yield
+    except MissingExtraError as error:
+        raise UsageError(str(error)) from error
+    except (ValueError, TypeError) as error:
+        raise UsageError(str(error)) from error
+    except OSError as error:
+        place = f" {error.filename}" if error.filename else ""
+        reason = (error.strerror or str(error)).lower()
+        raise UsageError(f"cannot write{place}: {reason}; name a folder you may write to with --out") from error

@@ -1,0 +1,80 @@
+"""The names and signatures that users may rely on. A change here is a change of the interface: say so in the changelog."""
+
+import inspect
+
+import pytest
+
+import linearcore as lc
+from linearcore import noise
+
+SURROGATES = {
+    "Surrogate", "LinearCore",
+    "Hinge", "SquaredHinge", "SmoothedHinge", "Logistic", "Exponential", "ConvolutionalFenchelYoung",
+}  # fmt: skip
+FORMS = {"Form", "Pairwise", "Centered", "LogOdds"}
+LOSSES = {"binary_loss", "multiclass_loss", "BinaryLinearCoreLoss", "LinearCoreLoss"}
+
+#: The documented arguments with their defaults, in order; an ellipsis marks one that must be given or is checked elsewhere.
+SIGNATURES = {
+    "LinearCore": {"base": "logistic", "tau": 1.0, "sides": 1, "sharpness": 1.0},
+    "binary_loss": {
+        "scores": ...,
+        "target": ...,
+        "surrogate": lc.LinearCore(),
+        "pos_weight": None,
+        "sample_weight": None,
+        "reduction": "mean",
+        "validate": False,
+    },
+    "multiclass_loss": {
+        "scores": ...,
+        "target": ...,
+        "surrogate": lc.LinearCore(),
+        "form": "logodds",
+        "normalize": None,
+        "weight": None,
+        "sample_weight": None,
+        "class_margin": None,
+        "ignore_index": -100,
+        "label_smoothing": 0.0,
+        "reduction": "mean",
+        "backend": "auto",
+        "validate": False,
+    },
+}
+
+
+def test_public_names_are_these():
+    assert set(lc.__all__) == SURROGATES | FORMS | LOSSES
+    assert set(noise.__all__) == {"NoisyLabels", "symmetric"}
+
+
+@pytest.mark.parametrize("name", sorted(lc.__all__))
+def test_every_public_name_exists_and_is_explained(name):
+    thing = getattr(lc, name)
+    assert inspect.getdoc(thing) and inspect.getdoc(thing) != inspect.getdoc(type(thing))
+
+
+@pytest.mark.parametrize("name", sorted(SIGNATURES))
+def test_documented_arguments(name):
+    found = inspect.signature(getattr(lc, name)).parameters
+    documented = SIGNATURES[name]
+    assert [argument for argument in found if argument in documented] == list(documented), "missing, or in another order"
+    for argument, default in documented.items():
+        expected = inspect.Parameter.empty if default is ... else default
+        assert found[argument].default == expected, argument
+
+
+@pytest.mark.parametrize("name", ["binary_loss", "multiclass_loss"])
+def test_only_prediction_and_target_are_positional(name):
+    parameters = inspect.signature(getattr(lc, name)).parameters.values()
+    positional = [item.name for item in parameters if item.kind is not inspect.Parameter.KEYWORD_ONLY]
+    assert positional == ["scores", "target"]
+
+
+@pytest.mark.parametrize(
+    "fact", ["lipschitz", "smoothness", "is_convex", "is_c1", "is_c2", "is_monotone", "bounds_zero_one", "knots"]
+)
+@pytest.mark.parametrize("name", sorted(SURROGATES - {"Surrogate"}))
+def test_surrogates_declare_their_facts(name, fact):
+    assert getattr(getattr(lc, name)(), fact) is not None

@@ -1,0 +1,168 @@
+"""`linearcore demo` at toy size, through the command line."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from linearcore._progress import Progress
+from linearcore._record import read_record
+from linearcore.cli import main
+from linearcore.reproduce._compare import Comparison, compare
+from linearcore.reproduce.demo import LOSSES, DemoResult, DemoSettings, run
+from linearcore.reproduce.demo_table import legend, reading
+from tests.fresh_python import fresh_python
+
+TOY = ["demo", "--seeds", "2", "--epochs", "1", "--rates", "0,0.4"]
+
+
+def call(arguments: list[str]) -> int:
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    return stop.value.code
+
+
+def test_demo_prints_a_table_and_saves_picture_and_record(tmp_path, capsys):
+    assert call([*TOY, "--out", str(tmp_path / "new" / "folder")]) == 0
+    out, err = capsys.readouterr()
+    for word in (
+        *LOSSES,
+        "0 % wrong",
+        "40 % wrong",
+        "±",
+        "chosen for each loss and rate",
+        "Measured, whoever wins",
+        "demo.png",
+    ):
+        assert word in out, word
+    assert "LC centered: 4 steps in" in err and "\x1b" not in err
+    folder = tmp_path / "new" / "folder"
+    assert {path.name for path in folder.iterdir()} == {"demo.png", "demo.svg", "demo.json"}
+    assert (folder / "demo.png").read_bytes().startswith(b"\x89PNG") and "<svg" in (folder / "demo.svg").read_text("utf-8")
+    record = read_record(folder / "demo.json")
+    assert record["settings"]["rates"] == [0.0, 0.4] and record["seed"] == 0
+    assert set(record["results"]["losses"]) == set(LOSSES)
+    assert np.shape(record["results"]["losses"]["hinge"]["accuracy"]) == (2, 2)
+
+
+def test_json_is_the_record_and_nothing_else(tmp_path, capsys):
+    assert call([*TOY, "--json", "--seeds", "1", "--out", str(tmp_path)]) == 0
+    assert json.loads(capsys.readouterr().out) == read_record(tmp_path / "demo.json")
+
+
+def test_same_seed_same_numbers_and_global_stream_untouched():
+    settings = DemoSettings(seeds=2, rates=(0.2,), epochs=1, learning_rates=(0.01,), hidden=8)
+    before = torch.get_rng_state(), torch.get_num_threads()
+    first, second = run(settings, Progress()), run(settings, Progress())
+    for name in LOSSES:
+        assert np.array_equal(first.accuracy[name], second.accuracy[name])
+    assert first.hashes == second.hashes
+    assert torch.equal(before[0], torch.get_rng_state()) and before[1] == torch.get_num_threads()
+
+
+def test_seeds_are_independent_of_how_many_there_are():
+    # Networks train side by side; none may see another's gradient.
+    settings = {"rates": (0.4,), "epochs": 2, "learning_rates": (0.01,), "hidden": 8}
+    both = run(DemoSettings(seeds=2, **settings), Progress())
+    alone = run(DemoSettings(seeds=1, seed=1, **settings), Progress())
+    for name in LOSSES:
+        assert both.accuracy[name][0, 1] == pytest.approx(alone.accuracy[name][0, 0], abs=0.005)
+
+
+def test_networks_learn():
+    result = run(DemoSettings(seeds=1, rates=(0.0,), epochs=6, learning_rates=(0.01,), hidden=32), Progress())
+    assert all(accuracy.item() > 0.8 for accuracy in result.accuracy.values())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--rates", "0,oops"], "`--rates` must be numbers with commas, got '0,oops'; pass 0,0.2,0.4 for example"),
+        (["--rates", "0,1.5"], "`rates` must be at least 0 and below 0.9, got 1.5; pass 0,0.2,0.4 for example"),
+        (["--rates", "nan"], "`rates` must be at least 0 and below 0.9, got nan"),
+        (["--rates", "0.2,0.2"], "`rates` must be distinct"),
+        (["--seeds", "0"], "`seeds` must be at least 1, got 0"),
+        (["--epochs", "0"], "`epochs` must be at least 1, got 0"),
+        (["--seed", "-1"], "`seed` must be a non-negative integer"),
+        (["--seeds", "many"], "'--seeds'"),
+        (["--nope"], "--nope"),
+        (["--out", "FILE"], "; name a folder you may write to with --out"),
+        (["--out", "FILE/below"], "; name a folder you may write to with --out"),
+    ],
+)
+def test_errors_are_one_line(arguments, message, tmp_path, capsys):
+    (tmp_path / "file").write_text("in the way")
+    arguments = [word.replace("FILE", str(tmp_path / "file")) for word in arguments]
+    assert call(["demo", "--out", str(tmp_path / "out"), *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.startswith("linearcore: ") and err.count("\n") == 1
+    assert message in err
+
+
+@pytest.mark.parametrize("missing", ["sklearn", "scipy", "matplotlib"])
+def test_missing_extra_is_one_line(missing, monkeypatch, tmp_path, capsys):
+    import linearcore.reproduce._extras as extras
+
+    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == missing else object())
+    assert call([*TOY, "--out", str(tmp_path)]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1 and err.endswith("not installed; run pip install 'linearcore[reproduce]'\n")
+
+
+def test_fault_of_ours_keeps_its_traceback(monkeypatch, tmp_path):
+    def fail(*_: object) -> None:
+        raise ValueError("a bug")
+
+    monkeypatch.setattr("linearcore.reproduce.demo.noisy_digits", fail)
+    with pytest.raises(ValueError, match="a bug"):
+        main([*TOY, "--out", str(tmp_path)])
+
+
+def test_interrupt_is_one_line(monkeypatch, tmp_path, capsys):
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("linearcore.reproduce.demo.noisy_digits", interrupt)
+    assert call([*TOY, "--out", str(tmp_path)]) == 130
+    assert capsys.readouterr().err == "linearcore: interrupted\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"), [(["--version"], "linearcore "), ([], "demo"), (["demo", "--help"], "--seeds 10")]
+)
+def test_help_and_version(arguments, word, capsys):
+    assert call(arguments) == 0
+    assert word in capsys.readouterr().out
+
+
+def test_command_runs_as_a_program():
+    run = fresh_python("-c", "from linearcore.cli import main; main()", "nope")
+    assert (
+        run.returncode == 2 and run.stderr.startswith("linearcore: No such command 'nope'") and run.stderr.count("\n") == 1
+    )
+
+
+def result_with(accuracy: dict[str, list[float]]) -> DemoResult:
+    seeds = len(next(iter(accuracy.values())))
+    arrays = {name: np.array([values]) for name, values in accuracy.items()}
+    return DemoResult(DemoSettings(seeds=seeds, rates=(0.2,)), arrays, dict.fromkeys(arrays, (0.01,)), ())
+
+
+def test_reading_names_the_winner_whoever_it_is_and_who_is_close():
+    text = reading(result_with({"ours": [0.5, 0.51, 0.52], "theirs": [0.8, 0.81, 0.83], "close": [0.81, 0.79, 0.82]}))
+    expected = "the best mean belongs at 20 % wrong labels to theirs (81.3 ± 1.5; within noise of it close)."
+    assert text == f"Measured, whoever wins: {expected}"
+
+
+def test_one_seed_shows_no_spread_and_no_tie():
+    result = result_with({"ours": [0.5], "theirs": [0.8]})
+    assert "±" not in reading(result) and "no spread" in legend(result)
+
+
+def test_comparison_is_paired():
+    # The seeds differ by much, the methods by little but always the same way: pairing must see it.
+    seeds = np.array([0.70, 0.80, 0.90, 0.95])
+    assert compare(np.stack([seeds, seeds - 0.01 - 0.001 * np.arange(4)])) == Comparison(0, ())
+    assert compare(np.stack([seeds, seeds])) == Comparison(0, (1,))
+    assert compare(np.stack([seeds, seeds + np.array([0.05, -0.05, 0.04, -0.05])])) == Comparison(0, (1,))
