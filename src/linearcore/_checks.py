@@ -19,11 +19,12 @@ def complaint(name: str, must: str, got: object, advice: str) -> str:
 
 def positive(name: str, number: object, advice: str) -> float:
     """Returns `number` as a float, or raises if it is not a finite number above zero."""
-    if isinstance(number, Real) and not isinstance(number, bool) and 0 < number < math.inf:
-        try:
-            return float(number)
-        except OverflowError:  # An integer beyond every float.
-            pass
+    try:
+        value = float(number) if isinstance(number, Real) and not isinstance(number, bool) else math.nan
+    except OverflowError:  # An integer beyond every float.
+        value = math.inf
+    if 0 < value < math.inf:
+        return value
     raise ValueError(complaint(name, "be a positive number", repr(number), advice))
 
 

@@ -4,20 +4,34 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from linearcore._checks import one_of
+from linearcore._checks import complaint, one_of
 
 BACKENDS = ("auto", "plain", "blocked")
 
 
-def choose_backend(backend: str, scores: Tensor, *, needs_plain: bool = False) -> str:
+def choose_backend(backend: str, scores: Tensor, *others: Tensor | None) -> str:
     """The backend to use: "auto" takes `blocked` unless something must see the operations themselves.
 
     torch.compile fuses the plain twin better than any blocks; torch.func transforms and forward-mode differentiation need
-    to look inside; so do gradients with respect to anything but the scores (`needs_plain`).
+    to look inside; so do gradients with respect to anything but the scores (`others`), which `blocked` refuses.
     """
     one_of("backend", backend, BACKENDS)
-    if backend != "auto":
+    if backend == "plain":
         return backend
-    if needs_plain or torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():  # type: ignore[attr-defined]
+    if backend == "blocked":
+        if any(map(is_differentiated, others)):
+            advice = 'use backend="plain" or "auto" to differentiate targets, weights or margins'
+            raise ValueError(complaint("backend", "be able to differentiate all inputs", repr(backend), advice))
+        return backend
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
         return "plain"
-    return "plain" if forward_ad.unpack_dual(scores).tangent is not None else "blocked"
+    return "plain" if _has_tangent(scores) or any(map(is_differentiated, others)) else "blocked"
+
+
+def is_differentiated(tensor: Tensor | None) -> bool:
+    """Whether a derivative with respect to `tensor` is being taken, backwards or forwards."""
+    return tensor is not None and (tensor.requires_grad or _has_tangent(tensor))
+
+
+def _has_tangent(tensor: Tensor) -> bool:
+    return forward_ad.unpack_dual(tensor).tangent is not None

@@ -1,13 +1,14 @@
 """Binary losses of any shape: p·t·φ(h) + (1 − t)·φ(−h), with p the weight of positives."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from linearcore._typing import compute_dtype
-from linearcore.kernels._backend import choose_backend
+from linearcore.kernels._backend import choose_backend, is_differentiated
 from linearcore.kernels._blocks import row_blocks
 from linearcore.surrogates import Surrogate
 
@@ -24,10 +25,9 @@ def binary_elements(
         pos_weight: p, same shape (an expanded view will do), or None for 1.
         backend: "auto", "plain" or "blocked".
     """
-    needs_plain = positive.requires_grad or (pos_weight is not None and pos_weight.requires_grad)
-    if choose_backend(backend, scores, needs_plain=needs_plain) == "plain" or scores.dim() == 0:
+    if choose_backend(backend, scores, positive, pos_weight) == "plain" or scores.dim() == 0:
         return _plain(surrogate, scores.to(compute_dtype(scores)), positive, pos_weight)
-    losses: Tensor = _BlockedElements.apply(scores, surrogate, positive, pos_weight)
+    losses: Tensor = _BlockedElements.apply(scores, surrogate, positive, pos_weight)  # type: ignore[no-untyped-call]
     return losses
 
 
@@ -38,13 +38,15 @@ def _plain(surrogate: Surrogate, scores: Tensor, positive: Tensor, pos_weight: T
         return value if pos_weight is None else value * torch.where(positive, pos_weight, torch.ones_like(pos_weight))
     share = positive.to(scores.dtype)
     weighted = share if pos_weight is None else share * pos_weight
-    return _product(weighted, surrogate._value(scores)) + _product(1 - share, surrogate._value(-scores))
+    return _product(weighted, surrogate._value, scores) + _product(1 - share, surrogate._value, -scores)
 
 
-def _product(share: Tensor, value: Tensor) -> Tensor:
-    """share · value, with 0 · inf = 0: a label that is surely not there costs nothing."""
-    nothing = (share == 0) & (value == math.inf)
-    return share * value.masked_fill(nothing, 0.0)
+def _product(share: Tensor, function: Callable[[Tensor], Tensor], margin: Tensor) -> Tensor:
+    """share · function(margin), with 0 · inf = 0: a label that is surely not there costs nothing."""
+    if not is_differentiated(share):
+        return share * function(margin.masked_fill(share == 0, 0.0))
+    value = function(margin)  # The gradient of the share, so that its argument has to stay.
+    return share * value.masked_fill((share == 0) & value.isinf(), 0.0)
 
 
 def _gradient(surrogate: Surrogate, scores: Tensor, positive: Tensor, pos_weight: Tensor | None) -> Tensor:
@@ -54,7 +56,7 @@ def _gradient(surrogate: Surrogate, scores: Tensor, positive: Tensor, pos_weight
         return signed if pos_weight is None else signed * torch.where(positive, pos_weight, torch.ones_like(pos_weight))
     share = positive.to(scores.dtype)
     weighted = share if pos_weight is None else share * pos_weight
-    return weighted * surrogate._derivative(scores) - (1 - share) * surrogate._derivative(-scores)
+    return _product(weighted, surrogate._derivative, scores) - _product(1 - share, surrogate._derivative, -scores)
 
 
 class _BlockedElements(torch.autograd.Function):
@@ -71,7 +73,7 @@ class _BlockedElements(torch.autograd.Function):
         return losses
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         scores, positive, pos_weight = ctx.saved_tensors
         if torch.is_grad_enabled():
             losses = _plain(ctx.surrogate, scores.to(upstream.dtype), positive, pos_weight)

@@ -21,7 +21,7 @@ class BlockedRows(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, scores: Tensor, kernel: FormKernel, smoothing: float, *tensors: Tensor | None) -> Tensor:
-        labels = Labels(*tensors, smoothing=smoothing)
+        labels = Labels.of(tensors, smoothing)
         losses = torch.empty(scores.shape[0], dtype=compute_dtype(scores), device=scores.device)
         kept: list[tuple[Tensor, ...]] = []
         for block in row_blocks(scores, _elements_per_row(kernel, scores, labels)):
@@ -36,9 +36,9 @@ class BlockedRows(torch.autograd.Function):
         return losses
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         scores, *saved = ctx.saved_tensors
-        labels = Labels(*saved[:4], smoothing=ctx.smoothing)
+        labels = Labels.of(saved[:4], ctx.smoothing)
         if torch.is_grad_enabled():
             losses = plain_rows(ctx.kernel, scores, labels)
             (gradient,) = torch.autograd.grad(losses, scores, upstream, create_graph=True)

@@ -27,8 +27,9 @@ class CenteredKernel(RivalKernel):
         if self.normalize:
             share = share / (present.sum(-1, keepdim=True) - present.to(share.dtype)).clamp(min=1)
         against = share.sum(-1, keepdim=True) - share
-        margins = (self._references(scores, present, slice(None)) - scores).masked_fill(~present, 0.0)
-        return (against * self.surrogate._value(margins)).masked_fill(~present, 0.0).sum(-1)
+        counts = present & Labels.counts(against, present)
+        margins = (self._references(scores, present, slice(None)) - scores).masked_fill(~counts, 0.0)
+        return (against * self.surrogate._value(margins)).masked_fill(~counts, 0.0).sum(-1)
 
     def hard_forward(self, scores: Tensor, labels: Labels) -> tuple[Tensor, Kept]:
         present = count_present(scores)
@@ -52,5 +53,5 @@ class CenteredKernel(RivalKernel):
     @staticmethod
     def _reference(mean: Tensor, labels: Labels) -> tuple[Tensor, Tensor]:
         assert labels.index is not None
-        margin = labels.own_margin()
+        margin = labels.own_margin(mean)
         return labels.index.unsqueeze(-1), mean if margin is None else mean - margin

@@ -2,7 +2,6 @@
 
 from torch import Tensor
 
-from linearcore._checks import complaint
 from linearcore.kernels._backend import choose_backend
 from linearcore.kernels._blocked import BlockedRows
 from linearcore.kernels._form import FormKernel
@@ -16,12 +15,8 @@ def dense_rows(kernel: FormKernel, scores: Tensor, labels: Labels, backend: str 
     Time O(N·C) with hard labels, O(N·C²) with soft ones where the kernel says so. Memory beyond the inputs: `plain` a
     handful of N×C (N×C×C) temporaries, `blocked` one block, and the gradient in the backward pass.
     """
-    chosen = choose_backend(backend, scores, needs_plain=labels.needs_gradient)
+    chosen = choose_backend(backend, scores, labels.probability, labels.weight, labels.margin)
     if chosen == "plain":
         return plain_rows(kernel, scores, labels)
-    if labels.needs_gradient:
-        advice = 'use backend="plain" or "auto" to differentiate targets, weights or margins'
-        raise ValueError(complaint("backend", "be able to differentiate all inputs", repr(backend), advice))
-    *tensors, smoothing = labels
-    losses: Tensor = BlockedRows.apply(scores, kernel, smoothing, *tensors)
+    losses: Tensor = BlockedRows.apply(scores, kernel, labels.smoothing, *labels.tensors)  # type: ignore[no-untyped-call]
     return losses

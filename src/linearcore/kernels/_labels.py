@@ -1,12 +1,16 @@
 """What the rows of a batch are labelled with, as the kernels take it."""
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from linearcore.kernels._backend import is_differentiated
 
-class Labels(NamedTuple):
+
+@dataclass(frozen=True)
+class Labels:
     """Either one class a row (*hard*) or a weight on every class (*soft*).
 
     A hard row costs ℓ(s, index). A soft row costs Σ_y share_y ℓ(s, y), where the shares are
@@ -30,27 +34,33 @@ class Labels(NamedTuple):
     smoothing: float = 0.0
 
     @property
+    def tensors(self) -> tuple[Tensor | None, ...]:
+        """Everything but the smoothing, in the order of the fields, as autograd wants to be handed tensors."""
+        return self.index, self.probability, self.weight, self.margin
+
+    @classmethod
+    def of(cls, tensors: Sequence[Tensor | None], smoothing: float) -> "Labels":
+        """The labels that have these `tensors`."""
+        index, probability, weight, margin = tensors
+        return cls(index, probability, weight, margin, smoothing)
+
+    @property
     def is_hard(self) -> bool:
         return self.probability is None and self.smoothing == 0
 
-    @property
-    def needs_gradient(self) -> bool:
-        """Whether anything besides the scores is being differentiated."""
-        tensors = (self.probability, self.weight, self.margin)
-        return any(tensor is not None and tensor.requires_grad for tensor in tensors)
-
     def rows(self, block: slice) -> "Labels":
         """The labels of some rows."""
-        return self._replace(
+        return replace(
+            self,
             index=None if self.index is None else self.index[block],
             probability=None if self.probability is None else self.probability[block],
         )
 
-    def own_margin(self) -> Tensor | None:
-        """(N, 1): Δ of each row's label, for hard labels."""
+    def own_margin(self, scores: Tensor) -> Tensor | None:
+        """(N, 1): Δ of each row's label, for hard labels, in the dtype of `scores`."""
         if self.margin is None or self.index is None:
             return None
-        return self.margin[self.index].unsqueeze(-1)
+        return self.margin.to(scores.dtype)[self.index].unsqueeze(-1)
 
     def share(self, scores: Tensor) -> Tensor:
         """(N, C): how much each class counts in each row, for soft labels."""
@@ -65,3 +75,12 @@ class Labels(NamedTuple):
             own = torch.full_like(scores[..., :1], 1 - self.smoothing)
             share = share.scatter_add(-1, self.index.unsqueeze(-1), own)
         return share if self.weight is None else share * self.weight.to(scores.dtype)
+
+    @staticmethod
+    def counts(share: Tensor, present: Tensor) -> Tensor:
+        """Booleans in the shape of `share`: the labels whose loss enters the sum.
+
+        One without weight stays out, since its loss may be infinite and 0 · inf is NaN. Where the weights are being
+        differentiated the loss is their gradient, so that only classes that are not there can stay out.
+        """
+        return (share != 0) | present if is_differentiated(share) else share != 0

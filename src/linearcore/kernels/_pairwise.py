@@ -47,5 +47,5 @@ class PairwiseKernel(RivalKernel):
         assert labels.index is not None
         index = labels.index.unsqueeze(-1)
         own = torch.gather(scores, -1, index)
-        margin = labels.own_margin()
+        margin = labels.own_margin(scores)
         return index, own if margin is None else own - margin

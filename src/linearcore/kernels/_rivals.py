@@ -33,7 +33,7 @@ class RivalKernel(FormKernel):
         references = self._references(scores, present, slice(None))
         reference = references if references.shape[-1] == 1 else references.gather(-1, index)
         rivals = present.scatter(-1, index, False)
-        total = self._over_rivals(_minus(reference, labels.own_margin()), scores, rivals)
+        total = self._over_rivals(_minus(reference, labels.own_margin(scores)), scores, rivals)
         return total / rivals.sum(-1).clamp(min=1) if self.normalize else total
 
     def soft(self, scores: Tensor, labels: Labels, chunk: slice) -> Tensor:
@@ -42,10 +42,10 @@ class RivalKernel(FormKernel):
             return short
         present = scores != -math.inf
         share = share[..., chunk]
-        references = _minus(self._references(scores, present, chunk), None if labels.margin is None else labels.margin[chunk])
+        margin = None if labels.margin is None else labels.margin[chunk]
+        references = _minus(self._references(scores, present, chunk), margin)
         classes = torch.arange(scores.shape[-1], device=scores.device)
-        # A label that is not there and carries no weight must not spoil the sum with its infinite loss.
-        counts = present[..., chunk] | (share != 0)
+        counts = labels.counts(share, present[..., chunk])
         rivals = present.unsqueeze(-2) & (classes[chunk].unsqueeze(-1) != classes) & counts.unsqueeze(-1)
         total = self._over_rivals(references.unsqueeze(-1), scores.unsqueeze(-2), rivals)
         if self.normalize:

@@ -62,7 +62,7 @@ class Centered(Form):
     def check(self, surrogate: Surrogate) -> None:
         if surrogate.core is not None and surrogate.core[0] > MINUS_INFINITY:
             must = 'be one-sided for form="centered"'
-            advice = "a tail steeper than the core breaks the linear bound that is this form's purpose; use sides=1 or another form"
+            advice = "a tail steeper than the core breaks the linear bound, this form's purpose; use sides=1 or another form"
             raise ValueError(complaint("surrogate", must, surrogate, advice))
 
     def kernel(self, surrogate: Surrogate) -> FormKernel:

@@ -132,7 +132,7 @@ def _reduce(
             losses = reduce_losses(losses, row_weight, rows.counted, reduction)
         else:  # The shares hold the class weights already, so only the mean has to know them.
             whole = reduce_losses(losses, sample_weight, rows.counted, "none" if reduction == "none" else "sum")
-            losses = whole / row_weight.masked_fill(~rows.counted, 0.0).sum() if reduction == "mean" else whole
+            losses = whole / reduce_losses(row_weight, None, rows.counted, "sum") if reduction == "mean" else whole
     return losses.reshape(rows.shape) if reduction == "none" else losses
 
 

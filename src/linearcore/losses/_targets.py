@@ -1,6 +1,6 @@
 """Targets of a multi-class loss, as torch.nn.CrossEntropyLoss takes them, brought to rows."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -8,7 +8,8 @@ from torch import Tensor
 from linearcore._checks import complaint, holds, shape
 
 
-class Rows(NamedTuple):
+@dataclass(frozen=True)
+class Rows:
     """A batch as rows.
 
     Attributes:

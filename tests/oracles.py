@@ -1,0 +1,59 @@
+"""Slow and plain second opinions: the definitions of SPEC section 3 written out, and minimal conditional risks."""
+
+import math
+
+import numpy as np
+import torch
+from scipy.optimize import minimize
+from torch import Tensor
+
+from linearcore.kernels import FormKernel, Labels, dense_rows
+from linearcore.losses import Centered, Form, LogOdds, Pairwise
+from linearcore.surrogates import Surrogate
+
+
+def row_loss(surrogate: Surrogate, form: Form, scores: Tensor, label: int, delta: float | Tensor = 0.0) -> Tensor:
+    """ℓ(s, y) of one row, straight from the table: a loop over the competitors that are there."""
+    here = [v for v in range(len(scores)) if scores[v] != -math.inf]
+    rivals = [v for v in here if v != label]
+    if isinstance(form, LogOdds):
+        return surrogate.value(scores[label] - torch.logsumexp(scores[rivals], 0) - delta)
+    assert isinstance(form, Pairwise | Centered)
+    reference = scores[label] if isinstance(form, Pairwise) else sum(scores[v] for v in here) / len(here)
+    total = sum(surrogate.value(reference - scores[v] - delta) for v in rivals)
+    return total / len(rivals) if form.normalize else total
+
+
+def row_losses(surrogate: Surrogate, form: Form, scores: Tensor, delta: Tensor | None = None) -> Tensor:
+    """(C,): ℓ(s, y) for every label y."""
+    margin = torch.zeros_like(scores) if delta is None else delta
+    return torch.stack([row_loss(surrogate, form, scores, y, margin[y]) for y in range(len(scores))])
+
+
+def minimal_risk(kernel: FormKernel, p: list[float], predicted: int | None = None) -> float:
+    """inf_s Σ_y p_y ℓ(s, y), over all scores or over those for which `predicted` has the highest one.
+
+    The losses are convex and see only differences, so one score can be 0. With the predicted class there, "it has the
+    highest score" is s_v ≤ 0 for the others: a box, and L-BFGS-B with exact gradients finds the minimum of a convex
+    function in it. Where the best class is another one, its bound s_v = 0 is active: the two tie at the optimum.
+    """
+    anchor = len(p) - 1 if predicted is None else predicted
+    free = [v for v in range(len(p)) if v != anchor]
+    labels = Labels(probability=torch.tensor([p], dtype=torch.float64))
+
+    def risk(x: np.ndarray) -> tuple[float, np.ndarray]:
+        scores = torch.zeros(1, len(p), dtype=torch.float64)
+        scores[0, free] = torch.from_numpy(x)
+        scores.requires_grad_()
+        value = dense_rows(kernel, scores, labels).sum()
+        (gradient,) = torch.autograd.grad(value, scores)
+        return float(value.detach()), gradient[0, free].numpy()
+
+    bounds = [(None, None if predicted is None else 0.0)] * len(free)
+    options = {"ftol": 0.0, "gtol": 1e-11, "maxiter": 2000, "maxls": 50}
+    return float(minimize(risk, np.zeros(len(free)), jac=True, method="L-BFGS-B", bounds=bounds, options=options).fun)
+
+
+def regret_ratio(kernel: FormKernel, p: list[float], predicted: int) -> float:
+    """Surrogate regret of predicting a class over its 0-1 regret, max p − p_k."""
+    return (minimal_risk(kernel, p, predicted) - minimal_risk(kernel, p)) / (max(p) - p[predicted])

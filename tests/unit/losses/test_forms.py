@@ -1,0 +1,62 @@
+"""Forms as objects: small, frozen, known by name, and the refusals that SPEC section 3 asks for."""
+
+import dataclasses
+
+import pytest
+
+from linearcore import Centered, ConvolutionalFenchelYoung, Form, LinearCore, LogOdds, Pairwise, Surrogate
+from linearcore.kernels import FormKernel
+from linearcore.losses import FORMS
+from linearcore.losses._forms import resolve_form
+from tests import cases
+
+
+@pytest.mark.parametrize(("name", "form"), FORMS.items(), ids=FORMS.keys())
+def test_names_are_shortcuts(name: str, form: Form) -> None:
+    assert resolve_form(name) == form
+    assert resolve_form(form) is form
+    assert form.name == name
+    assert resolve_form(name, False).name == name
+
+
+def test_there_are_three() -> None:
+    assert list(FORMS) == ["pairwise", "centered", "logodds"]
+    assert (Pairwise(), Centered(), LogOdds()) == tuple(FORMS.values())
+
+
+@pytest.mark.parametrize("form", (Pairwise, Centered))
+def test_normalize_is_put_in_where_it_is_given(form: type) -> None:
+    assert form().normalize is True
+    for given in (True, False):
+        assert resolve_form(form.name, given) == form(normalize=given)
+        assert resolve_form(form(normalize=not given), given) == form(normalize=given)
+        assert resolve_form(form(normalize=given)) == form(normalize=given)
+        assert form(normalize=given).kernel(LinearCore()).normalize is given
+
+
+def test_forms_are_frozen_and_hashable() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Pairwise().normalize = False  # type: ignore[misc]
+    assert len({Pairwise(), Pairwise(True), Pairwise(False), LogOdds(), LogOdds()}) == 3
+
+
+@pytest.mark.parametrize("phi", cases.SURROGATES.values(), ids=cases.SURROGATES.keys())
+@pytest.mark.parametrize("form", cases.FORMS.values(), ids=cases.FORMS.keys())
+def test_refuses_exactly_what_the_table_refuses(form: Form, phi: Surrogate) -> None:
+    if cases.allows(form, phi):
+        form.check(phi)
+    else:
+        with pytest.raises(ValueError, match="`surrogate` must be"):
+            form.check(phi)
+
+
+@pytest.mark.parametrize(
+    "phi", (LinearCore(sides=2), LinearCore("gamma", sides=2), ConvolutionalFenchelYoung()), ids=("logistic", "gamma", "cfy")
+)
+def test_refused_pairs_can_be_reached_through_the_kernel(phi: Surrogate) -> None:
+    """`check` asks, `kernel` does not: the analysis of refused pairs needs them."""
+    with pytest.raises(ValueError, match='one-sided for form="centered"'):
+        Centered().check(phi)
+    kernel = Centered().kernel(phi)
+    assert isinstance(kernel, FormKernel) and kernel.surrogate is phi
+    assert isinstance(LogOdds().kernel(LinearCore("quartic")), FormKernel)
