@@ -36,7 +36,7 @@ bench: $(VENV)/.dev-installed  ## run every benchmark (benchmarks/_*.py are thei
 		echo "== $$file"; $(BIN)/python $$file $(ARGS) || exit 1; done
 
 clean:  ## remove the environment, caches and what the demo wrote
-	@rm -rf $(VENV) build dist linearcore-demo .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) build dist linearcore-demo linearcore-reproduce test-artefacts .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.demo-installed: EXTRA := reproduce

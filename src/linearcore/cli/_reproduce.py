@@ -95,12 +95,9 @@ def _run(chosen: "list[Experiment]", settings: "Settings", out: Path) -> "list[F
 
 
 def _report(out: Path) -> Path:
-    from linearcore.reproduce._extras import require
+    from linearcore.reproduce.report import write_report
 
     with usage_errors():
-        require("jinja2", extra="reproduce")
-        from linearcore.reproduce.report import write_report
-
         return write_report(out)
 
 

@@ -1,0 +1,121 @@
+"""What an experiment is: parts that can be done one by one, and a conclusion that weighs the paper's claims.
+
+An experiment computes and judges; it neither draws nor prints nor writes. All that leaves it is plain JSON values, so that
+a figure or a page can be made years later from the file alone.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from linearcore._checks import complaint, one_of
+
+Verdict = Literal["holds", "holds with a correction", "does not hold", "not run"]
+VERDICTS: tuple[Verdict, ...] = ("holds", "holds with a correction", "does not hold", "not run")
+SCALES = ("smoke", "paper")
+
+#: A piece of work and its result as JSON values.
+PartFunction = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What decides an experiment's numbers.
+
+    Args:
+        scale: "smoke", large enough to see every effect, or "paper", the paper's own size.
+        seed: the first seed; 0 ≤ seed < 2**31.
+        device: where experiments that train do so, in torch's words.
+        data: folder with the data sets, for experiments that need one.
+
+    Raises:
+        ValueError: if one of them is out of range.
+    """
+
+    scale: str = "smoke"
+    seed: int = 0
+    device: str = "cpu"
+    data: Path | None = None
+
+    def __post_init__(self) -> None:
+        one_of("scale", self.scale, SCALES)
+        if not 0 <= self.seed < 2**31:
+            raise ValueError(complaint("seed", "be a non-negative integer below 2**31", self.seed, "pass 0, for example"))
+
+    @property
+    def is_paper(self) -> bool:
+        """Whether the paper's own size is asked for."""
+        return self.scale == "paper"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement of the paper beside what was found.
+
+    Args:
+        claim: what the paper says, in our words.
+        paper: its number or word.
+        ours: our number or word.
+        verdict: one of `VERDICTS`.
+        correction: the letter of `docs/reading-the-paper-with-care.md` that explains a difference, or None.
+    """
+
+    claim: str
+    paper: str
+    ours: str
+    verdict: Verdict
+    correction: str | None = None
+
+    def __post_init__(self) -> None:
+        one_of("verdict", self.verdict, VERDICTS)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an experiment found.
+
+    Args:
+        claims: the verdicts.
+        data: everything that its figure and its table show, as JSON values.
+        alt: the figure in words, for readers who do not see it.
+    """
+
+    claims: list[Claim]
+    data: dict[str, Any]
+    alt: str
+
+    def as_json(self) -> dict[str, Any]:
+        """JSON values for a record."""
+        return {"alt": self.alt, "claims": [asdict(claim) for claim in self.claims], "data": self.data}
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment, known to the command line by its name.
+
+    Args:
+        name: lower case, words joined by hyphens; its figure is drawn by `figures/<name with underscores>.py`.
+        shows: one line on what it shows.
+        paper: where in the paper it belongs, for example "Figure 2, section 3.4".
+        needs: what it needs beyond the extra `reproduce`; "nothing" if that is all.
+        cost: for each scale, how long it takes on two cores.
+        parts: Settings ↦ named pieces of work, in order. A finished piece is kept and not done again, so a piece should be
+            as large as one would mind losing.
+        conclude: results of all parts by name, and Settings ↦ Outcome. Quick, since it is done every time.
+    """
+
+    name: str
+    shows: str
+    paper: str
+    needs: str
+    cost: Mapping[str, str]
+    parts: Callable[[Settings], dict[str, PartFunction]]
+    conclude: Callable[[dict[str, Any], Settings], Outcome]
+
+
+def verdict(holds: bool, correction: str | None = None) -> Verdict:
+    """The verdict on a claim that was checked: with a correction, what holds is the corrected claim."""
+    if not holds:
+        return "does not hold"
+    return "holds" if correction is None else "holds with a correction"

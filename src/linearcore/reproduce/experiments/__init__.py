@@ -1,0 +1,29 @@
+"""The experiments by name, in the order in which the paper tells them. A new one is one file and one line here."""
+
+from linearcore.reproduce._experiment import Experiment
+from linearcore.reproduce.experiments import (
+    counterexample,
+    gradients,
+    optimization,
+    rates,
+    surfaces,
+    surrogates,
+    thresholds,
+    vanishing_core,
+)
+
+EXPERIMENTS: dict[str, Experiment] = {
+    module.EXPERIMENT.name: module.EXPERIMENT
+    for module in (
+        surrogates,
+        rates,
+        thresholds,
+        vanishing_core,
+        surfaces,
+        gradients,
+        counterexample,
+        optimization,
+    )
+}
+
+__all__ = ["EXPERIMENTS"]

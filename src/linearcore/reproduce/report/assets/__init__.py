@@ -1,0 +1,1 @@
+"""The page's template, styles and scripts, which `write_report` puts into one file."""
