@@ -1,7 +1,6 @@
 """Many small networks trained side by side: one batched matrix product instead of a loop over seeds and rates."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -87,17 +86,6 @@ def train(
             (losses.sum() / rows.shape[1]).backward()
             optimizer.step()
         yield epoch + 1
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Computes on one core inside. Matrices this small lose more by threads waiting for each other than they gain."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _uniform(generators: Sequence[torch.Generator], shape: tuple[int, int], inputs: int) -> Tensor:

@@ -18,8 +18,9 @@ import torch.nn.functional as F
 import linearcore as lc
 from linearcore._checks import complaint
 from linearcore._progress import Progress
+from linearcore._threads import one_thread
 from linearcore.reproduce._digits import NUM_CLASSES, Digits, noisy_digits
-from linearcore.reproduce._networks import Loss, Networks, one_thread, train
+from linearcore.reproduce._networks import Loss, Networks, train
 
 #: What the demo compares, in the order of the table. Hinge and linear-core losses are the same call with another φ.
 LOSSES: dict[str, Loss] = {

@@ -100,7 +100,9 @@ def test_modules_can_be_copied_saved_and_shown() -> None:
     other = LinearCoreLoss(torch.ones_like(PER_CLASS), form=Pairwise(normalize=False), reduction="sum")
     other.load_state_dict(module.state_dict())
     assert other(SCORES, target) == module(SCORES, target)
-    assert "Pairwise(normalize=False)" in repr(module) and "LinearCore('logistic'" in repr(module) and "'sum'" in repr(module)
+    assert (
+        "Pairwise(normalize=False)" in repr(module) and "LinearCore('logistic'" in repr(module) and "'sum'" in repr(module)
+    )
     assert "signed=True" in repr(BinaryLinearCoreLoss(signed=True))
 
 

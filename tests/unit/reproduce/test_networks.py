@@ -4,7 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from linearcore.reproduce._networks import Networks, one_thread, train
+from linearcore._threads import one_thread
+from linearcore.reproduce._networks import Networks, train
 
 SEEDS, COPIES, COUNT = (4, 9), 3, 50
 

@@ -11,8 +11,7 @@ from linearcore.surrogates.bases._user import UserBase
 
 #: The bases that `LinearCore` knows by name.
 BASES: dict[str, Base] = {
-    base.name: base
-    for base in (LogisticBase(), ExponentialBase(), QuarticBase(), TruncatedQuadraticBase(), GammaBase())
+    base.name: base for base in (LogisticBase(), ExponentialBase(), QuarticBase(), TruncatedQuadraticBase(), GammaBase())
 }
 
 

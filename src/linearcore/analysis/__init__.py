@@ -1,0 +1,31 @@
+"""The consistency lab: what a loss guarantees, computed and certified.
+
+Arguments come in the order (surrogate, form, …) everywhere. Forms are sums over competitors here, as in the bounds.
+"""
+
+from linearcore.analysis._certificate import Certificate, Finding
+from linearcore.analysis._certify import certify
+from linearcore.analysis._counterexample import Counterexample, counterexample
+from linearcore.analysis._minimum import Minimum, NotSolvedError, conditional_risk, minimal_risk
+from linearcore.analysis._problem import STRUCTURED_FORMS
+from linearcore.analysis._rate import Rate, rate
+from linearcore.analysis._regret import RegretRatio, regret_ratio
+from linearcore.analysis._transform import transform
+
+__all__ = [
+    "STRUCTURED_FORMS",
+    "Certificate",
+    "Counterexample",
+    "Finding",
+    "Minimum",
+    "NotSolvedError",
+    "Rate",
+    "RegretRatio",
+    "certify",
+    "conditional_risk",
+    "counterexample",
+    "minimal_risk",
+    "rate",
+    "regret_ratio",
+    "transform",
+]

@@ -1,0 +1,140 @@
+"""Infima of risks over linear scores, attained or not.
+
+With monotone surrogates the infimum may lie at infinity: scores that grow in a direction which lowers no margin make the
+margins that it raises cost nothing in the end. A linear program finds all such margins at once. They are left out, and what
+remains has a minimum that the solver can certify.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from linearcore._checks import complaint
+from linearcore.analysis._kinked import minimise_kinked
+from linearcore.analysis._minimum import NotSolvedError, require_solved
+from linearcore.analysis._problem import Problem
+from linearcore.analysis._risk import LinearMargins, LogOddsMargins, MarginSystem, Risk
+from linearcore.analysis._solve import minimise
+from linearcore.surrogates import Surrogate
+
+
+@dataclass(frozen=True)
+class PartialLogOdds(LogOddsMargins):
+    """m_k = h[own_k] − logsumexp of those h[rivals_k] that are present.
+
+    Attributes:
+        present: (K, R) booleans, at least one in every row.
+    """
+
+    present: Tensor
+
+    def margins(self, theta: Tensor) -> Tensor:
+        scores = theta @ self.basis.T
+        return scores[:, self.own] - self._rivals(scores).logsumexp(-1)
+
+    def derivatives(self, theta: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        scores = theta @ self.basis.T
+        share = self._rivals(scores).softmax(-1)
+        jacobian = self.basis[self.own] - torch.einsum("bkr,krd->bkd", share, self.basis[self.rivals])
+        return self.margins(theta), jacobian, share
+
+    def _rivals(self, scores: Tensor) -> Tensor:
+        return scores[:, self.rivals].masked_fill(~self.present, -torch.inf)
+
+
+def infimum(surrogate: Surrogate, problem: Problem, design: Tensor, masses: Tensor) -> tuple[float, float]:
+    """inf over linear scores of Σ_{x,y} masses_{xy} ℓ(scores of x, y), and the residual of its certificate.
+
+    Args:
+        surrogate: φ.
+        problem: a multi-class form on C classes.
+        design: (N, R); the scores of x are linear in its row.
+        masses: (N, C).
+
+    Raises:
+        ValueError: if the risk is not convex, where no certificate would mean anything.
+        NotSolvedError: if the certificate does not hold.
+    """
+    if isinstance(problem.system, LogOddsMargins) and problem.space.size > 2 and not surrogate.is_monotone:
+        must = 'be non-increasing for form="logodds"'
+        raise ValueError(complaint("surrogate", must, surrogate, "the risk would not be convex; use another form"))
+    coefficients = (masses @ problem.system.weights.T).reshape(-1)
+    counted = coefficients > 0
+    # A margin that carries no mass must not hold the others back.
+    system = _select(_spread(problem, design), counted)
+    coefficients = coefficients[counted]
+    if surrogate.is_monotone and surrogate.vanishes and len(coefficients):
+        system, stays = _without_escaping(system)
+        coefficients = coefficients[stays]
+    if not len(coefficients):
+        return 0.0, 0.0
+    system = replace(system, weights=torch.eye(len(coefficients), dtype=torch.float64))
+    risk = Risk(surrogate, system, coefficients.unsqueeze(0))
+    start = coefficients.new_zeros(1, system.basis.shape[1])
+    solution = minimise(risk, start) if surrogate.is_c1 else minimise_kinked(risk, None)
+    require_solved(solution)
+    return float(solution.value), float(solution.residual)
+
+
+def _spread(problem: Problem, design: Tensor) -> MarginSystem:
+    """The margins of the form at every input: (input, margin) pairs in rows, with scores linear in the design."""
+    system, (inputs, size) = problem.system, (len(design), problem.space.size)
+    if isinstance(system, LinearMargins):
+        directions = _kron(design, system.rows @ problem.basis)
+        return LinearMargins(system.weights, directions, torch.eye(len(directions), dtype=torch.float64))
+    assert isinstance(system, LogOddsMargins)
+    first = size * torch.arange(inputs).repeat_interleave(len(system.own))
+    rivals = system.rivals.repeat(inputs, 1) + first.unsqueeze(-1)
+    scores = _kron(design, problem.basis)
+    return PartialLogOdds(system.weights, scores, system.own.repeat(inputs) + first, rivals, torch.ones_like(rivals).bool())
+
+
+def _kron(left: Tensor, right: Tensor) -> Tensor:
+    """torch.kron refuses some one-column matrices."""
+    rows, columns = len(left) * len(right), left.shape[1] * right.shape[1]
+    return torch.einsum("nr,kd->nkrd", left, right).reshape(rows, columns)
+
+
+def _select(system: MarginSystem, chosen: Tensor) -> MarginSystem:
+    """The chosen margins alone."""
+    if isinstance(system, LinearMargins):
+        return replace(system, basis=system.basis[chosen], rows=torch.eye(int(chosen.sum()), dtype=torch.float64))
+    assert isinstance(system, PartialLogOdds)
+    return replace(system, own=system.own[chosen], rivals=system.rivals[chosen], present=system.present[chosen])
+
+
+def _without_escaping(system: MarginSystem) -> tuple[MarginSystem, Tensor]:
+    """The margins that stay finite when all those that can have gone to +∞, and which (K,) they are.
+
+    A log-odds margin that cannot go there can still lose rivals on the way.
+    """
+    if isinstance(system, LinearMargins):
+        stays = ~_escaping(system.basis)
+        return _select(system, stays), stays
+    assert isinstance(system, PartialLogOdds)
+    differences = system.basis[system.own].unsqueeze(1) - system.basis[system.rivals]
+    present = ~_escaping(differences.flatten(0, 1)).reshape(system.rivals.shape)
+    stays = present.any(-1)
+    return _select(replace(system, present=present), stays), stays
+
+
+def _escaping(directions: Tensor) -> Tensor:
+    """(K,): whether ⟨directions_k, θ⟩ > 0 for some θ with ⟨directions_j, θ⟩ ≥ 0 for all j.
+
+        max Σ_k t_k      t_k ≤ ⟨directions_k, θ⟩,   0 ≤ t_k ≤ 1
+
+    The θ of two margins add up to one for both, and any θ may be stretched, so the maximum has t_k = 1 for all that can.
+    """
+    from scipy.optimize import linprog  # scipy comes with an extra
+
+    rows = directions.numpy()
+    margins, size = rows.shape
+    objective = np.concatenate([np.zeros(size), -np.ones(margins)])
+    bounds = [(None, None)] * size + [(0.0, 1.0)] * margins
+    above = np.hstack([-rows, np.eye(margins)])
+    found = linprog(objective, A_ub=above, b_ub=np.zeros(margins), bounds=bounds, method="highs")
+    if found.status != 0:
+        raise NotSolvedError(f"the linear program for margins at infinity was not solved: {found.message}")
+    return torch.tensor(found.x[size:] > 0.5)

@@ -1,0 +1,132 @@
+"""Conditional risks and their minima."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from linearcore._checks import complaint
+from linearcore.analysis._kinked import minimise_kinked
+from linearcore.analysis._problem import Problem, as_probabilities
+from linearcore.analysis._risk import Risk
+from linearcore.analysis._solve import TOLERANCE, Solution, minimise
+from linearcore.losses import Form
+from linearcore.structures import Sequences
+from linearcore.surrogates import Surrogate
+
+
+class NotSolvedError(RuntimeError):
+    """A minimum whose certificate does not hold; the message says by how much."""
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """A minimum of a conditional risk.
+
+    Attributes:
+        value: the least risk.
+        scores: (M,) scores at which it is attained, adding up to zero.
+        residual: the certificate: norm of the gradient of the Lagrangian (for kinked surrogates, the duality gap).
+    """
+
+    value: float
+    scores: npt.NDArray[np.float64]
+    residual: float
+
+
+def conditional_risk(
+    surrogate: Surrogate,
+    form: str | Form,
+    scores: npt.ArrayLike,
+    probabilities: npt.ArrayLike,
+    *,
+    outputs: Sequences | int | None = None,
+    cost: str = "zero-one",
+) -> float:
+    """Σ_y p_y ℓ(scores, y): the expected surrogate loss at one input.
+
+    Args:
+        surrogate: φ. Pairs that the losses refuse are allowed here.
+        form: a multi-class form as a sum over competitors, or a structured one; see `Problem`.
+        scores: (M,), one for each output.
+        probabilities: (M,).
+        outputs: the output space; left out, plain classes.
+        cost: "zero-one" or "hamming", for structured forms.
+
+    Example:
+        >>> from linearcore import Hinge
+        >>> from linearcore.analysis import conditional_risk
+        >>> conditional_risk(Hinge(), "pairwise", [1.0, 0.0], [0.75, 0.25])
+        0.5
+    """
+    problem = problem_of(form, probabilities, outputs, cost, "free")
+    numbers = torch.as_tensor(scores, dtype=torch.float64)
+    if numbers.shape != (problem.space.size,):
+        must = f"have shape ({problem.space.size},)"
+        raise ValueError(complaint("scores", must, tuple(numbers.shape), "give one score for each output"))
+    risk = Risk(surrogate, problem.system, as_probabilities(probabilities, problem.space.size))
+    # The basis spans scores that add up to zero, and no form sees the constant that this takes away.
+    return float(risk.value(numbers.unsqueeze(0) @ problem.basis))
+
+
+def minimal_risk(
+    surrogate: Surrogate,
+    form: str | Form,
+    probabilities: npt.ArrayLike,
+    *,
+    outputs: Sequences | int | None = None,
+    cost: str = "zero-one",
+    family: str = "free",
+) -> Minimum:
+    """The least conditional risk over the scores that a family can give, with a certificate.
+
+    Args:
+        surrogate, form, probabilities, outputs, cost: as in `conditional_risk`.
+        family: "free" (any scores), "unary" or "chain" (sums of local scores).
+
+    Raises:
+        NotSolvedError: if the certificate does not hold; nothing is returned that was not solved.
+
+    Example:
+        >>> from linearcore import LinearCore
+        >>> from linearcore.analysis import minimal_risk
+        >>> best = minimal_risk(LinearCore(), "centered", [0.5, 0.3, 0.2])
+        >>> int(best.scores.argmax()), best.residual < 1e-9
+        (0, True)
+    """
+    problem = problem_of(form, probabilities, outputs, cost, family)
+    solution = solve(surrogate, problem, as_probabilities(probabilities, problem.space.size), None)
+    require_solved(solution)
+    return Minimum(float(solution.value[0]), (solution.theta[0] @ problem.basis.T).numpy(), float(solution.residual[0]))
+
+
+def problem_of(
+    form: str | Form, probabilities: npt.ArrayLike, outputs: Sequences | int | None, cost: str, family: str
+) -> Problem:
+    """The problem that the arguments of the public functions describe."""
+    shape = np.shape(probabilities)
+    if len(shape) != 1:
+        raise ValueError(complaint("probabilities", "have shape (M,)", shape, "give one distribution at a time"))
+    return Problem(form, shape[0] if outputs is None else outputs, cost, family)
+
+
+def solve(surrogate: Surrogate, problem: Problem, probabilities: Tensor, prediction: int | None) -> Solution:
+    """Minima for a batch of distributions (B, M), over all scores or over those that predict one output."""
+    basis = problem.basis
+    risk = Risk(surrogate, problem.system, probabilities)
+    if prediction is None:
+        start, cone = probabilities.new_zeros(len(probabilities), basis.shape[1]), None
+    else:
+        cone = basis[prediction] - torch.cat([basis[:prediction], basis[prediction + 1 :]])
+        # The indicator of the prediction, as well as the family can draw it, lies inside the cone.
+        start = basis[prediction].expand(len(probabilities), -1)
+    return minimise(risk, start, cone) if surrogate.is_c1 else minimise_kinked(risk, cone)
+
+
+def require_solved(solution: Solution) -> None:
+    """Raises unless every certificate holds."""
+    if not bool(solution.converged.all()):
+        worst = float(solution.residual.max())
+        raise NotSolvedError(f"the minimum was not certified: residual {worst:.2g}, allowed {TOLERANCE:.2g}")

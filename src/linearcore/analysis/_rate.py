@@ -1,0 +1,124 @@
+"""Rates: how target regret falls with surrogate regret."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from linearcore.analysis._problem import Problem
+from linearcore.analysis._regret import surrogate_regrets
+from linearcore.analysis._transform import transform_parts
+from linearcore.losses import Form
+from linearcore.structures import Sequences
+from linearcore.surrogates import Surrogate
+
+#: 31 points over the range of the paper's figures.
+DELTAS = tuple(10.0 ** (-4 + 0.1 * step) for step in range(31))
+_STEP = 1e-3
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Target regret against surrogate regret along a path of distributions.
+
+    Attributes:
+        deltas: where the path was looked at.
+        target, surrogate: the two regrets there; the second is the least that any scores with that prediction have.
+        slopes: local slopes d log target / d log surrogate: 1 is a linear bound, ½ a square-root one.
+        limit: the slope as δ → 0, extrapolated from the smallest δ.
+        interval: what the extrapolation leaves open.
+        fit: slope of the straight line through all points, which is what a log-log figure shows.
+    """
+
+    deltas: npt.NDArray[np.float64]
+    target: npt.NDArray[np.float64]
+    surrogate: npt.NDArray[np.float64]
+    slopes: npt.NDArray[np.float64]
+    limit: float
+    interval: tuple[float, float]
+    fit: float
+
+
+def rate(
+    surrogate: Surrogate,
+    form: str | Form = "pairwise",
+    path: Callable[[float], npt.ArrayLike] | None = None,
+    *,
+    prediction: int = 1,
+    deltas: npt.ArrayLike = DELTAS,
+    outputs: Sequences | int | None = None,
+    cost: str = "zero-one",
+    family: str = "free",
+) -> Rate:
+    """Local slopes of target regret against surrogate regret, and their limit.
+
+    Args:
+        surrogate, form, outputs, cost, family: as in `minimal_risk`.
+        path: δ ↦ probabilities. None is the biased coin (½ + δ, ½ − δ), where all forms agree and T(2δ) is exact.
+        prediction: the output predicted along the path, suboptimal for δ > 0.
+        deltas: rising, positive.
+
+    Raises:
+        NotSolvedError: if a certificate does not hold.
+
+    Example:
+        >>> from linearcore import LinearCore, Logistic
+        >>> from linearcore.analysis import rate
+        >>> [round(float(rate(phi).slopes[0]), 3) for phi in (LinearCore(), Logistic())]
+        [1.0, 0.5]
+        >>> tie = rate(LinearCore(), "pairwise", lambda d: [0.4 + d, 0.4 - d, 0.2], deltas=[1e-4, 1e-3, 1e-2])
+        >>> round(tie.limit, 2)
+        0.5
+    """
+    points = np.asarray(deltas, dtype=np.float64)
+    if path is None:
+        target, regret, slopes = _coin(surrogate, torch.from_numpy(points))
+    else:
+        target, regret, slopes = _along(surrogate, form, path, prediction, points, outputs, cost, family)
+    fit = float(np.polyfit(np.log(regret), np.log(target), 1)[0]) if len(points) > 1 else float(slopes[0])
+    limit, interval = _extrapolate(points, slopes)
+    return Rate(points, target, regret, slopes, limit, interval, fit)
+
+
+def _coin(surrogate: Surrogate, deltas: Tensor) -> tuple[npt.NDArray[np.float64], ...]:
+    parts = transform_parts(surrogate, 2 * deltas)
+    # d log t / d log T = T / (t T'), with T' exact by the envelope theorem.
+    slopes = parts.value / (2 * deltas * parts.slope)
+    return (2 * deltas).numpy(), parts.value.numpy(), slopes.numpy()
+
+
+def _along(
+    surrogate: Surrogate,
+    form: str | Form,
+    path: Callable[[float], npt.ArrayLike],
+    prediction: int,
+    deltas: npt.NDArray[np.float64],
+    outputs: Sequences | int | None,
+    cost: str,
+    family: str,
+) -> tuple[npt.NDArray[np.float64], ...]:
+    steps = np.concatenate([deltas, deltas * (1 - _STEP), deltas * (1 + _STEP)])
+    rows = torch.tensor(np.array([np.asarray(path(float(delta)), dtype=np.float64) for delta in steps]))
+    problem = Problem(form, rows.shape[1] if outputs is None else outputs, cost, family)
+    target = problem.target_regret(rows)[:, prediction].reshape(3, -1)
+    regret = surrogate_regrets(surrogate, problem, rows, prediction, strict=True)[0].reshape(3, -1)
+    slopes = (target[2] / target[1]).log() / (regret[2] / regret[1]).log()
+    return target[0].numpy(), regret[0].numpy(), slopes.numpy()
+
+
+def _extrapolate(deltas: npt.NDArray[np.float64], slopes: npt.NDArray[np.float64]) -> tuple[float, tuple[float, float]]:
+    """The slope at δ = 0 by the line through the two smallest δ, and how far to trust it: as far as it moved."""
+    if len(slopes) < 2:
+        return float(slopes[0]), (float("-inf"), float("inf"))
+    limit = _at_zero(deltas[:2], slopes[:2])
+    moved = abs(limit - float(slopes[0]))
+    if len(slopes) > 2:
+        moved = max(moved, abs(limit - _at_zero(deltas[1:3], slopes[1:3])))
+    return limit, (limit - moved, limit + moved)
+
+
+def _at_zero(deltas: npt.NDArray[np.float64], slopes: npt.NDArray[np.float64]) -> float:
+    return float(slopes[0] - deltas[0] * (slopes[1] - slopes[0]) / (deltas[1] - deltas[0]))

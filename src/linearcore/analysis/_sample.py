@@ -1,0 +1,71 @@
+"""A finite sample as a distribution: its distinct inputs, how often each occurs, and with which labels."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from linearcore._checks import complaint
+
+
+@dataclass(frozen=True)
+class Sample:
+    """N distinct inputs.
+
+    Attributes:
+        design: (N, R): inputs in an orthonormal basis of what linear functions see of them; R is their rank.
+        masses: (N, C): P(x, y).
+        is_zero: (N,): inputs at which every linear function is 0.
+    """
+
+    design: Tensor
+    masses: Tensor
+    is_zero: Tensor
+
+    @property
+    def num_classes(self) -> int:
+        """C."""
+        return self.masses.shape[1]
+
+
+def as_sample(features: npt.ArrayLike, labels: npt.ArrayLike, *, intercept: bool, num_classes: int | None) -> Sample:
+    """Groups equal rows of `features` (n, d) and counts the `labels` (n,) of each."""
+    rows, classes = _checked_features(features), _checked_labels(labels, num_classes)
+    if len(rows) != len(classes):
+        raise ValueError(complaint("labels", f"have shape ({len(rows)},)", classes.shape, "give one label for each row"))
+    inputs, which = np.unique(rows, axis=0, return_inverse=True)
+    size = max(2, int(classes.max()) + 1) if num_classes is None else num_classes
+    masses = np.zeros((len(inputs), size))
+    np.add.at(masses, (which.reshape(-1), classes), 1 / len(rows))
+    if intercept:
+        inputs = np.hstack([inputs, np.ones((len(inputs), 1))])
+    # Linear functions of the inputs are linear functions of their left singular vectors, which are better conditioned.
+    left, singular, _ = np.linalg.svd(inputs, full_matrices=False)
+    design = left[:, singular > 1e-12 * max(singular[0], 1e-300)]
+    return Sample(torch.tensor(design), torch.tensor(masses), torch.tensor(~inputs.any(1)))
+
+
+def _checked_features(features: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    rows = np.asarray(features, dtype=np.float64)
+    if rows.ndim != 2 or not rows.size:
+        raise ValueError(complaint("features", "have shape (n, d)", rows.shape, "give one row of numbers for each example"))
+    if not np.isfinite(rows).all():
+        raise ValueError(complaint("features", "be finite", "NaN or infinite entries", "remove those rows"))
+    # Minus zero is zero, but would be a different row.
+    return rows + 0.0
+
+
+def _checked_labels(labels: npt.ArrayLike, num_classes: int | None) -> npt.NDArray[np.intp]:
+    numbers = np.asarray(labels)
+    advice = "use 0, 1, …, or −1 and +1 for two classes"
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iufb" or not (numbers == np.floor(numbers)).all():
+        raise ValueError(complaint("labels", "be a list of class indices", f"{numbers.dtype} {numbers.shape}", advice))
+    classes = numbers.astype(np.intp)
+    if set(np.unique(classes)) <= {-1, 1} and num_classes in (None, 2) and bool((classes < 0).any()):
+        classes = (classes + 1) // 2
+    if bool((classes < 0).any()) or (num_classes is not None and bool((classes >= num_classes).any())):
+        must = "not be negative" if num_classes is None else f"be in [0, {num_classes})"
+        raise ValueError(complaint("labels", must, f"{classes.min()} to {classes.max()}", advice))
+    return classes
