@@ -1,0 +1,97 @@
+"""Certificates: theorems with their constants, refutations with their evidence, and the printed report."""
+
+import json
+import math
+
+import pytest
+
+from linearcore import Centered, ConvolutionalFenchelYoung, Hinge, LinearCore, Logistic
+from linearcore.analysis import Certificate, certify, regret_ratio
+from linearcore.structures import Sequences
+
+SITES = Sequences(2, 2)
+PROVEN = {
+    "two classes": (LinearCore(tau=0.5, sides=2), "pairwise", 2, {}, 2.0),
+    "two classes, half slope": (ConvolutionalFenchelYoung(), "logodds", 2, {}, 2.0),
+    "centered": (LinearCore("gamma", tau=4), "centered", 5, {}, 0.25),
+    "centered, mean": (LinearCore(), Centered(normalize=True), 5, {}, 4.0),
+    "centered hinge": (Hinge(), "centered", 4, {}, 1.0),
+    "structured, free": (LinearCore(tau=2), "structured-centered", None, {"outputs": SITES, "cost": "hamming"}, 0.5),
+    "local, unary": (LinearCore(), "local-centered", None, {"outputs": SITES, "cost": "hamming", "family": "unary"}, 0.5),
+}
+
+
+@pytest.mark.parametrize(("surrogate", "form", "classes", "options", "constant"), PROVEN.values(), ids=PROVEN.keys())
+def test_theorems(surrogate, form, classes, options, constant: float) -> None:
+    found = certify(surrogate, form, classes, **options)
+    assert (found.linear_bound.verdict, found.consistent.verdict) == ("proven", "proven")
+    assert found.linear_bound.constant == constant
+
+
+@pytest.mark.parametrize("name", [name for name in PROVEN if name != "two classes, half slope"])
+def test_no_search_contradicts_a_theorem(name: str) -> None:
+    """Random distributions never have a ratio below one over the constant."""
+    import torch
+
+    surrogate, form, classes, options, constant = PROVEN[name]
+    size = classes or SITES.size
+    stream = torch.Generator().manual_seed(1)
+    for _ in range(10):
+        p = torch.rand(size, generator=stream, dtype=torch.float64)
+        p = p / p.sum()
+        cost = options.get("cost", "zero-one")
+        worst = int((p @ Sequences(size).cost("zero-one") if cost == "zero-one" else p @ SITES.cost("hamming")).argmax())
+        ratio = regret_ratio(surrogate, form, p, worst, **options).ratio
+        assert ratio >= (1 - 1e-9) / constant
+
+
+def test_refuted_with_evidence_that_can_be_checked_again() -> None:
+    found = certify(LinearCore(), "pairwise", 3, starts=60)
+    evidence = found.linear_bound.counterexample
+    assert found.linear_bound.verdict == "refuted" and evidence is not None
+    assert regret_ratio(LinearCore(), "pairwise", evidence.probabilities, evidence.prediction).ratio < 0.05
+    assert found.consistent.verdict == "proven"
+
+
+def test_curved_surrogates_have_no_linear_bound_for_two_classes_either() -> None:
+    assert certify(Logistic(), "logodds", 2, starts=30).linear_bound.verdict == "refuted"
+
+
+def test_the_pairwise_hinge_is_refuted_altogether() -> None:
+    found = certify(Hinge(), "pairwise", 3, starts=30)
+    assert (found.consistent.verdict, found.linear_bound.verdict) == ("refuted", "refuted")
+
+
+def test_local_forms_with_transitions_say_that_they_guarantee_nothing() -> None:
+    """p(11) = .9, p(22) = .1 can have no local risk and decode 22: each site is right given a true neighbour."""
+    found = certify(LinearCore(), "local-logodds", outputs=SITES, cost="hamming", family="chain", starts=60)
+    assert found.linear_bound.verdict == "refuted" and found.consistent.verdict == "refuted"
+
+
+def test_supported_says_how_hard_it_searched() -> None:
+    """Nothing is proven of the sum loss of a quartic, and three classes do not refute its consistency."""
+    found = certify(LinearCore("quartic"), "pairwise", 3, starts=40)
+    assert found.consistent.verdict == "supported"
+    assert "searched" in found.consistent.reason
+
+
+def test_logodds_with_a_rising_surrogate_is_not_convex() -> None:
+    assert not certify(LinearCore("quartic"), "logodds", 2).convex
+    assert certify(LinearCore("gamma"), "logodds", 2).convex
+
+
+def test_the_report_can_be_read() -> None:
+    text = str(certify(LinearCore(sides=2, base="exponential"), "centered", 3, starts=30))
+    for words in ("form centered on 3 classes", "convex            yes", "smooth            C1", "Lipschitz         inf"):
+        assert words in text
+    assert "refuted" in text or "supported" in text
+    assert "certified to" in text and "distributions solved" in text
+
+
+def test_json_is_json_and_says_the_same() -> None:
+    found = certify(LinearCore("quartic"), "pairwise", 3, starts=30)
+    plain = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert plain["lipschitz"] == "inf" and found.lipschitz == math.inf
+    assert plain["linear_bound"]["verdict"] == found.linear_bound.verdict
+    assert plain["outputs"] == {"num_tags": 3, "length": 1}
+    assert isinstance(found, Certificate)
