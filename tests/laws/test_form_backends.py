@@ -95,6 +95,20 @@ def test_gradcheck_and_gradgradcheck(phi: Surrogate, form: Form, backend: str) -
 
 
 @a_few_pairs
+@every_target
+def test_the_gradient_is_the_same_when_it_will_be_differentiated(phi: Surrogate, form: Form, target: Tensor) -> None:
+    """With `create_graph` the blocked backend takes another way, which gradgradcheck compares with itself alone."""
+    leaf = SCORES.clone().requires_grad_()
+    for losses in (
+        multiclass_loss(leaf, target, surrogate=phi, form=form, reduction="none", backend="blocked"),
+        binary_loss(leaf, PROBABILITY, surrogate=phi, pos_weight=MARGIN, reduction="none", backend="blocked"),
+    ):
+        (once,) = torch.autograd.grad(losses.sum(), leaf, retain_graph=True)
+        (again,) = torch.autograd.grad(losses.sum(), leaf, create_graph=True)
+        torch.testing.assert_close(again.detach(), once, rtol=1e-12, atol=1e-13)
+
+
+@a_few_pairs
 @both_backends
 @every_target
 def test_gradcheck_with_every_option(phi: Surrogate, form: Form, backend: str, target: Tensor) -> None:

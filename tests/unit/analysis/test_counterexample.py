@@ -43,7 +43,8 @@ def test_one_sided_centered_keeps_it(num_classes: int, tau: float, base: str) ->
     found = counterexample(LinearCore(base, tau=tau), "centered", num_classes, starts=2000)
     assert found.searched >= 2000 and found.unsolved <= 2
     assert found.ratio >= tau - 1e-6
-    assert found.ratio < 1.01 * tau
+    # As regret falls the least ratio tends to τ: in proportion to it, for the C2 gamma like its cube root only.
+    assert found.ratio < (1.2 if base == "gamma" else 1.01) * tau
     assert not found.refutes
 
 
