@@ -3,10 +3,9 @@
 import os
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-
-os.environ.setdefault("KINETO_LOG_LEVEL", "5")  # The profiler reports its own start and stop otherwise.
 
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -56,7 +55,7 @@ def peak_bytes(contender: Contender, device: str) -> int:
         before = torch.cuda.memory_allocated()
         contender.step()
         return torch.cuda.max_memory_allocated() - before
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as trace:
+    with _quiet(), profile(activities=[ProfilerActivity.CPU], profile_memory=True) as trace:
         contender.step()
     events = [event for event in trace.profiler.kineto_results.events() if event.name() == "[memory]"]
     held = peak = 0
@@ -64,6 +63,19 @@ def peak_bytes(contender: Contender, device: str) -> int:
         held += event.nbytes()
         peak = max(peak, held)
     return peak
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Drops what the profiler's own library says about its start and stop, which goes past Python's streams."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def _wait(device: str) -> None:

@@ -10,7 +10,11 @@ from tests.fresh_python import fresh_python
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 #: script: the options that make it finish within seconds.
-SCRIPTS = {"one_line.py": ["--quick", "--sets", "digits,many"]}
+SCRIPTS = {
+    "dense_loss.py": ["--shapes", "64x10", "--dtypes", "float32", "--seconds", "0.1", "--least", "2", "--no-compile"],
+    "fenchel_young.py": ["--classes", "3", "--scales", "1", "--seconds", "0.05"],
+    "one_line.py": ["--quick", "--sets", "digits,many"],
+}
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

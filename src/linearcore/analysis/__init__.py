@@ -6,6 +6,9 @@ Arguments come in the order (surrogate, form, …) everywhere. Forms are sums ov
 from linearcore.analysis._certificate import Certificate, Finding
 from linearcore.analysis._certify import certify
 from linearcore.analysis._counterexample import Counterexample, counterexample
+from linearcore.analysis._fenchel_young import FenchelYoungPoint, fenchel_young_loss, fenchel_young_point
+from linearcore.analysis._fenchel_young_regret import fenchel_young_regret_ratio
+from linearcore.analysis._gaps import MinimizabilityGap, minimizability_gap, zero_one_gap
 from linearcore.analysis._minimum import Minimum, NotSolvedError, conditional_risk, minimal_risk
 from linearcore.analysis._problem import STRUCTURED_FORMS
 from linearcore.analysis._rate import Rate, rate
@@ -16,7 +19,9 @@ __all__ = [
     "STRUCTURED_FORMS",
     "Certificate",
     "Counterexample",
+    "FenchelYoungPoint",
     "Finding",
+    "MinimizabilityGap",
     "Minimum",
     "NotSolvedError",
     "Rate",
@@ -24,8 +29,13 @@ __all__ = [
     "certify",
     "conditional_risk",
     "counterexample",
+    "fenchel_young_loss",
+    "fenchel_young_point",
+    "fenchel_young_regret_ratio",
     "minimal_risk",
+    "minimizability_gap",
     "rate",
     "regret_ratio",
     "transform",
+    "zero_one_gap",
 ]

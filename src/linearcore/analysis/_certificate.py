@@ -13,7 +13,7 @@ class Finding:
     """One verdict and why.
 
     Attributes:
-        verdict: "proven", "refuted" or "supported" (nothing against it was found, which is no proof).
+        verdict: "proven", "refuted", "supported" (nothing against it was found, which is no proof), or "unknown".
         reason: one sentence.
         constant: for a proven linear bound c: target regret ≤ c · surrogate regret.
         counterexample: for "refuted", what anyone can re-check with `regret_ratio`; for "supported", the worst found.

@@ -49,14 +49,16 @@ def certify(
     Cost: nothing where a theorem decides, else a search of a few seconds for n ≤ 5.
     """
     problem = Problem(form, outputs if outputs is not None else (num_classes or 2), cost, family)
+    if not problem.is_convex(surrogate):
+        unknown = Finding("unknown", "the loss is not convex, so that no minimum can be certified")
+        return Certificate(surrogate, problem, False, unknown, unknown)
     bound = _proven_bound(surrogate, problem)
     found: Counterexample | None = None
     if bound is None:
         found = counterexample(surrogate, form, outputs=problem.space, cost=cost, family=family, starts=starts, seed=seed)
         bound = _searched_bound(found)
     consistent = _proven_consistent(surrogate, problem, bound) or _searched_consistent(found)
-    convex = problem.form_name not in ("logodds", "local-logodds") or surrogate.is_monotone
-    return Certificate(surrogate, problem, convex, consistent, bound)
+    return Certificate(surrogate, problem, True, consistent, bound)
 
 
 def _proven_bound(surrogate: Surrogate, problem: Problem) -> Finding | None:

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from linearcore._checks import complaint
 from linearcore.analysis._kinked import minimise_kinked
 from linearcore.analysis._minimum import NotSolvedError, require_solved
 from linearcore.analysis._problem import Problem
@@ -57,9 +56,7 @@ def infimum(surrogate: Surrogate, problem: Problem, design: Tensor, masses: Tens
         ValueError: if the risk is not convex, where no certificate would mean anything.
         NotSolvedError: if the certificate does not hold.
     """
-    if isinstance(problem.system, LogOddsMargins) and problem.space.size > 2 and not surrogate.is_monotone:
-        must = 'be non-increasing for form="logodds"'
-        raise ValueError(complaint("surrogate", must, surrogate, "the risk would not be convex; use another form"))
+    problem.require_convex(surrogate)
     coefficients = (masses @ problem.system.weights.T).reshape(-1)
     counted = coefficients > 0
     # A margin that carries no mass must not hold the others back.

@@ -114,6 +114,7 @@ def problem_of(
 
 def solve(surrogate: Surrogate, problem: Problem, probabilities: Tensor, prediction: int | None) -> Solution:
     """Minima for a batch of distributions (B, M), over all scores or over those that predict one output."""
+    problem.require_convex(surrogate)
     basis = problem.basis
     risk = Risk(surrogate, problem.system, probabilities)
     if prediction is None:

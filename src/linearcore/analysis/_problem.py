@@ -11,6 +11,7 @@ from linearcore.analysis._risk import LinearMargins, LogOddsMargins, MarginSyste
 from linearcore.losses import Centered, Form, LogOdds, Pairwise
 from linearcore.losses._forms import FORMS
 from linearcore.structures import COSTS, FAMILIES, Sequences
+from linearcore.surrogates import Surrogate
 
 #: Structured forms by name: the paper's double sum, its centered counterpart, and the three forms site by site.
 STRUCTURED_FORMS = ("structured-sum", "structured-centered", "local-pairwise", "local-centered", "local-logodds")
@@ -66,6 +67,16 @@ class Problem:
         left, singular, _ = torch.linalg.svd(features, full_matrices=False)
         basis: Tensor = left[:, singular > 1e-9 * singular[0]]
         return basis
+
+    def is_convex(self, surrogate: Surrogate) -> bool:
+        """Whether the loss is convex in the scores: always, but for a rising φ of log-odds with several competitors."""
+        return surrogate.is_monotone or not isinstance(self.system, LogOddsMargins) or self.system.rivals.shape[1] == 1
+
+    def require_convex(self, surrogate: Surrogate) -> None:
+        """Raises unless the loss is convex: nothing could be certified."""
+        if not self.is_convex(surrogate):
+            must = f"be non-increasing for form={self.form_name!r}"
+            raise ValueError(complaint("surrogate", must, surrogate, "the risk would not be convex; use another form"))
 
     def target_regret(self, probabilities: Tensor) -> Tensor:
         """(…, M): expected cost of every answer, above the least."""

@@ -163,7 +163,7 @@ class ConvolutionalFenchelYoung(Surrogate):
              = (1 − u)/2 + log 2            for |u| ≤ 1
              = log(1 + e^{−1−u}) + 1        for u < −1
 
-    It equals half the two-sided logistic `LinearCore` at τ = 1. For more classes it has no closed form.
+    It equals half the two-sided logistic `LinearCore` at τ = 1. For more classes: `analysis.fenchel_young_loss`.
     """
 
     lipschitz: ClassVar[float] = 1.0

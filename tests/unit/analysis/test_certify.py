@@ -75,9 +75,16 @@ def test_supported_says_how_hard_it_searched() -> None:
     assert "searched" in found.consistent.reason
 
 
-def test_logodds_with_a_rising_surrogate_is_not_convex() -> None:
-    assert not certify(LinearCore("quartic"), "logodds", 2).convex
-    assert certify(LinearCore("gamma"), "logodds", 2).convex
+def test_nothing_is_certified_of_a_loss_that_is_not_convex() -> None:
+    found = certify(LinearCore("quartic"), "logodds", 3)
+    assert not found.convex
+    assert (found.consistent.verdict, found.linear_bound.verdict) == ("unknown", "unknown")
+    with pytest.raises(ValueError, match="`surrogate` must be non-increasing for form='logodds'"):
+        regret_ratio(LinearCore("quartic"), "logodds", [0.5, 0.3, 0.2], 1)
+
+
+def test_with_one_competitor_log_odds_are_linear_and_any_surrogate_is_convex() -> None:
+    assert certify(LinearCore("quartic"), "logodds", 2).convex
 
 
 def test_the_report_can_be_read() -> None:
