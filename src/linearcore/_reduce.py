@@ -1,5 +1,7 @@
 """Reductions that follow torch's rules, with weights."""
 
+import math
+
 from torch import Tensor
 
 from linearcore._checks import one_of
@@ -29,7 +31,8 @@ def reduce_losses(losses: Tensor, weight: Tensor | None, counted: Tensor | None,
     if weight is not None:
         weight = weight.to(losses.dtype)
         weight = weight if counted is None else weight.masked_fill(~counted, 0.0)
-        losses = losses * weight
+        # Without weight even an infinite loss counts for nothing, where 0 · inf would be NaN.
+        losses = losses.masked_fill((weight == 0) & (losses == math.inf), 0.0) * weight
     if reduction == "none":
         return losses
     total = losses.sum()

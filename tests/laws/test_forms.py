@@ -175,12 +175,15 @@ def test_two_classes_are_the_binary_loss(phi: Surrogate, form: Form) -> None:
 
 
 @every_pair
-def test_a_single_class_costs_nothing_to_change(phi: Surrogate, form: Form) -> None:
+@pytest.mark.parametrize("missing", (0, 2), ids=("one class", "all others missing"))
+def test_a_single_class_costs_nothing_to_change(phi: Surrogate, form: Form, missing: int) -> None:
     """No competitors: a sum over none of them, and for logodds the limit φ(+∞)."""
-    value, gradient = value_and_gradient(phi, form, drawn((3, 1)), torch.zeros(3, dtype=torch.long))
+    scores = torch.cat([drawn((3, 1)), torch.full((3, missing), -math.inf, dtype=torch.float64)], 1)
     alone = float(phi.value(math.inf)) if isinstance(form, LogOdds) else 0.0
-    assert value.tolist() == [alone] * 3
-    assert (gradient == 0).all()
+    for target in (torch.zeros(3, dtype=torch.long), (scores != -math.inf).double()):
+        value, gradient = value_and_gradient(phi, form, scores, target)
+        assert value.tolist() == [alone] * 3
+        assert (gradient == 0).all()
 
 
 def in_the_core(phi: Surrogate, n: int = 5) -> Tensor:
