@@ -7,7 +7,7 @@ from torch import Tensor
 
 from linearcore.kernels._form import Kept
 from linearcore.kernels._labels import Labels
-from linearcore.kernels._rivals import RivalKernel, count_present
+from linearcore.kernels._rivals import RivalKernel, all_present, count_present
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,10 @@ class CenteredKernel(RivalKernel):
 
     def hard_forward(self, scores: Tensor, labels: Labels) -> tuple[Tensor, Kept]:
         present = count_present(scores)
-        mean = scores.masked_fill(scores == -math.inf, 0.0).sum(-1, keepdim=True).div_(present.clamp(min=1))
+        there = scores if all_present(scores) else scores.masked_fill(scores == -math.inf, 0.0)
+        mean = there.sum(-1, keepdim=True).div_(present.clamp(min=1))
         index, reference = self._reference(mean, labels)
-        total = self._values(self._margins(reference, scores), scores, index).sum(-1)
+        total = self._values(reference, scores, index).sum(-1)
         if not self.normalize:
             return total, (mean, present)
         own = scores.gather(-1, index) != -math.inf
@@ -45,10 +46,11 @@ class CenteredKernel(RivalKernel):
     def hard_gradient(self, scores: Tensor, labels: Labels, kept: Kept, upstream: Tensor) -> Tensor:
         mean, present = kept[:2]
         index, reference = self._reference(mean, labels)
-        slopes = self._derivatives(self._margins(reference, scores), scores, index)
-        scale = upstream / kept[2] if self.normalize else upstream
+        slopes, factor = self._slopes(reference, scores, index)
+        scale = factor * (upstream / kept[2] if self.normalize else upstream)
         pull = slopes.sum(-1, keepdim=True).div_(present.clamp(min=1))
-        return slopes.neg_().add_(pull).mul_(scale).masked_fill_(scores == -math.inf, 0.0)
+        gradient = slopes.sub_(pull).mul_(-scale)
+        return gradient if all_present(scores) else gradient.masked_fill_(scores == -math.inf, 0.0)
 
     @staticmethod
     def _reference(mean: Tensor, labels: Labels) -> tuple[Tensor, Tensor]:

@@ -9,6 +9,9 @@ from torch import Tensor
 from linearcore.kernels._form import FormKernel, Kept
 from linearcore.kernels._labels import Labels
 
+#: From this many classes on torch's fused softmax is faster than separate passes (benchmarks/dense_loss.py).
+_MANY = 128
+
 
 @dataclass(frozen=True)
 class LogOddsKernel(FormKernel):
@@ -47,8 +50,13 @@ class LogOddsKernel(FormKernel):
         assert labels.index is not None
         others = scores.scatter(-1, labels.index.unsqueeze(-1), -math.inf)
         peak = others.amax(-1, keepdim=True)
-        peak.masked_fill_(peak == -math.inf, 0.0)
-        total = others.sub_(peak).exp_().sum(-1, keepdim=True)
+        nothing = peak == -math.inf
+        peak.masked_fill_(nothing, 0.0)
+        if scores.shape[-1] < _MANY:
+            total = others.sub_(peak).exp_().sum(-1, keepdim=True)
+        else:
+            # One fused pass; the peak's share is 1/total. Where nothing is left the softmax is NaN.
+            total = torch.softmax(others, -1).amax(-1, keepdim=True).reciprocal_().masked_fill_(nothing, 0.0)
         return self.surrogate._value(_margin(scores, labels, peak, total.log())).squeeze(-1), (peak, total)
 
     def hard_gradient(self, scores: Tensor, labels: Labels, kept: Kept, upstream: Tensor) -> Tensor:

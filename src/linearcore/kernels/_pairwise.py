@@ -26,7 +26,7 @@ class PairwiseKernel(RivalKernel):
 
     def hard_forward(self, scores: Tensor, labels: Labels) -> tuple[Tensor, Kept]:
         index, own = self._own(scores, labels)
-        total = self._values(self._margins(own, scores), scores, index).sum(-1)
+        total = self._values(own, scores, index).sum(-1)
         # The label itself is not there: infinitely wrong, unless nothing else is there either.
         missing = own.squeeze(-1) == -math.inf
         total.masked_fill_(missing & (total > 0), math.inf)
@@ -37,8 +37,8 @@ class PairwiseKernel(RivalKernel):
 
     def hard_gradient(self, scores: Tensor, labels: Labels, kept: Kept, upstream: Tensor) -> Tensor:
         index, own = self._own(scores, labels)
-        slopes = self._derivatives(self._margins(own, scores), scores, index)
-        scale = upstream / kept[0] if self.normalize else upstream
+        slopes, factor = self._slopes(own, scores, index)
+        scale = factor * (upstream / kept[0] if self.normalize else upstream)
         pull = slopes.sum(-1, keepdim=True).mul_(scale)
         return slopes.mul_(-scale).scatter_(-1, index, pull)
 

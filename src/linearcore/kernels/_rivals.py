@@ -58,30 +58,40 @@ class RivalKernel(FormKernel):
         values = self.surrogate._value(margin.masked_fill(~rivals, 0.0))
         return values.masked_fill(~rivals, 0.0).sum(-1)
 
-    def _margins(self, reference: Tensor, scores: Tensor) -> Tensor:
-        # A reference of −inf would make NaN of the margin to a class that is not there; the least float does not.
-        return reference.clamp(min=torch.finfo(scores.dtype).min) - scores
-
-    def _values(self, margins: Tensor, scores: Tensor, index: Tensor) -> Tensor:
-        values = self.surrogate._value(margins)
+    def _values(self, reference: Tensor, scores: Tensor, index: Tensor) -> Tensor:
+        """(N, C): φ(r − s_v) for competitors v, 0 for everyone else."""
+        values = self.surrogate._value_of_difference(_finite(reference), scores)
         if not self.surrogate.vanishes:
             values.masked_fill_(scores == -math.inf, 0.0)
         return values.scatter_(-1, index, 0.0)
 
-    def _derivatives(self, margins: Tensor, scores: Tensor, index: Tensor) -> Tensor:
-        slopes = self.surrogate._derivative(margins)
+    def _slopes(self, reference: Tensor, scores: Tensor, index: Tensor) -> tuple[Tensor, float]:
+        """(N, C): φ'(r − s_v) for competitors v, 0 for everyone else, up to a factor; and the factor."""
+        slopes, factor = self.surrogate._derivative_of_difference(_finite(reference), scores)
         if not self.surrogate.vanishes:
             slopes.masked_fill_(scores == -math.inf, 0.0)
-        return slopes.scatter_(-1, index, 0.0)
+        return slopes.scatter_(-1, index, 0.0), factor
 
 
 def count_present(scores: Tensor) -> Tensor:
     """(N, 1): how many classes are there, as floats: summing those is several times faster than summing booleans."""
+    if all_present(scores):
+        return scores.new_full((scores.shape[0], 1), scores.shape[1])
     return torch.ne(scores, -math.inf, out=torch.empty_like(scores)).sum(-1, keepdim=True)
+
+
+def all_present(scores: Tensor) -> bool:
+    """Whether it is known that no score is −inf: one look on a CPU; on a device the answer would have to be awaited."""
+    return scores.device.type == "cpu" and scores.numel() > 0 and bool(scores.amin() > -math.inf)
+
+
+def _finite(reference: Tensor) -> Tensor:
+    # A reference of −inf would make NaN of the margin to a class that is not there; the least float does not.
+    return reference.clamp(min=torch.finfo(reference.dtype).min)
 
 
 def _minus(reference: Tensor, margin: Tensor | None) -> Tensor:
     return reference if margin is None else reference - margin.to(reference.dtype)
 
 
-__all__ = ["Kept", "RivalKernel", "count_present"]
+__all__ = ["Kept", "RivalKernel", "all_present", "count_present"]

@@ -96,6 +96,18 @@ class Surrogate(ABC):
     @abstractmethod
     def _curvature(self, u: Tensor) -> Tensor: ...
 
+    def _value_of_difference(self, reference: Tensor, scores: Tensor) -> Tensor:
+        """φ(reference − scores), without a graph, in memory that the caller may overwrite.
+
+        Kernels call this on blocks, where passes over memory and temporaries are what costs. Override it to save some.
+        """
+        # contiguous copies what a user's function may have expanded from a constant.
+        return self._value(reference - scores).contiguous()
+
+    def _derivative_of_difference(self, reference: Tensor, scores: Tensor) -> tuple[Tensor, float]:
+        """φ'(reference − scores) up to a factor, and the factor; otherwise as `_value_of_difference`."""
+        return self._derivative(reference - scores).contiguous(), 1.0
+
     @overload
     def value(self, margin: Tensor) -> Tensor: ...
     @overload

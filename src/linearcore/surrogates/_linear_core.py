@@ -127,6 +127,23 @@ class LinearCore(Surrogate):
         curvature = _times(self._base.curvature(self._bend(z)), self.sharpness / self._base.slope_at_zero)
         return curvature.masked_fill(core, 0.0)
 
+    def _value_of_difference(self, reference: Tensor, scores: Tensor) -> Tensor:
+        z = (scores - reference).add_(self.tau)
+        z = z if self.sharpness == 1 else z.mul_(self.sharpness)
+        line = z.clamp(min=0) if self.sides == 1 else z.clamp(0, 2 * self.sharpness * self.tau)
+        tail = self._base.value(self._bend_(z))
+        line.add_(tail, alpha=1 / self._base.slope_at_zero)
+        return line if self.sharpness == 1 else line.mul_(1 / self.sharpness)
+
+    def _derivative_of_difference(self, reference: Tensor, scores: Tensor) -> tuple[Tensor, float]:
+        z = (scores - reference).add_(self.tau)
+        z = z if self.sharpness == 1 else z.mul_(self.sharpness)
+        return self._base.derivative(self._bend_(z)).contiguous(), -1 / self._base.slope_at_zero
+
+    def _bend_(self, z: Tensor) -> Tensor:
+        """`_bend`, overwriting its argument."""
+        return z.clamp_(max=0) if self.sides == 1 else z.sub_(z.clamp(0, 2 * self.sharpness * self.tau))
+
     def _from_core_end(self, u: Tensor) -> Tensor:
         return _times(self.tau - u, self.sharpness)
 
