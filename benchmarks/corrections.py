@@ -7,9 +7,7 @@ Items (h) and (i) are about label noise on images; they belong to the `noise` ex
 
 import argparse
 import itertools
-import json
 import math
-import platform
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ import torch
 from scipy.optimize import brentq, minimize
 
 from linearcore import Hinge, LinearCore, Logistic, SmoothedHinge, Surrogate
+from linearcore._record import write_record
 from linearcore.kernels import CenteredKernel, FormKernel, Labels, LogOddsKernel, PairwiseKernel, dense_rows
 from linearcore.surrogates import BASES, QuarticBase
 
@@ -366,16 +365,10 @@ def rounded(value: Any) -> Any:
     return float(f"{value:.8g}") if isinstance(value, float) else value
 
 
-def record() -> Table:
-    """All items by letter, with what made them."""
+def every_item() -> Table:
+    """All items by letter."""
     b, c = items_b_and_c()
-    versions = {"torch": torch.__version__, "numpy": np.__version__, "scipy": scipy.__version__}
-    return {
-        "command": "python benchmarks/corrections.py --out docs/results/corrections.json",
-        "environment": {"python": platform.python_version(), **versions, "machine": platform.machine()},
-        "settings": SETTINGS,
-        "results": rounded({"a": item_a(), "b": b, "c": c} | {letter: item() for letter, item in ITEMS.items()}),
-    }
+    return rounded({"a": item_a(), "b": b, "c": c} | {letter: item() for letter, item in ITEMS.items()})
 
 
 def main() -> None:
@@ -391,7 +384,10 @@ def main() -> None:
     )
     out = parser.parse_args().out
     torch.set_num_threads(1)
-    out.write_text(json.dumps(record(), indent=2) + "\n", encoding="utf-8")
+    settings = SETTINGS | {"scipy": scipy.__version__}
+    write_record(
+        out, command="python benchmarks/corrections.py", settings=settings, results=every_item(), seed=SETTINGS["seed"]
+    )
     print(f"wrote {out}")
 
 

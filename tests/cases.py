@@ -63,7 +63,7 @@ FORMS: dict[str, Form] = {
 
 
 def allows(form: Form, surrogate: Surrogate) -> bool:
-    """What SPEC section 3 says goes together: `centered` wants one side, `logodds` a non-increasing surrogate."""
+    """What the library lets go together: `centered` wants one side, `logodds` a non-increasing surrogate."""
     two_sided = surrogate.core is not None and surrogate.core[0] != -torch.inf
     return not (isinstance(form, Centered) and two_sided) and (surrogate.is_monotone or not isinstance(form, LogOdds))
 

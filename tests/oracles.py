@@ -1,4 +1,4 @@
-"""Slow and plain second opinions: the definitions of SPEC section 3 written out, and minimal conditional risks."""
+"""Slow and plain second opinions: the definitions of `docs/notation.md` written out, and minimal conditional risks."""
 
 import math
 

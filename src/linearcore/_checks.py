@@ -44,8 +44,10 @@ def floating(name: str, tensor: object, advice: str) -> Tensor:
     return tensor
 
 
-def shape(name: str, tensor: Tensor, expected: tuple[int, ...], advice: str) -> None:
-    """Raises unless `tensor` has exactly the `expected` shape."""
+def shape(name: str, tensor: object, expected: tuple[int, ...], advice: str) -> None:
+    """Raises unless `tensor` is one and has exactly the `expected` shape."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(complaint(name, "be a torch tensor", type(tensor).__name__, "wrap it in torch.as_tensor"))
     if tuple(tensor.shape) != expected:
         raise ValueError(complaint(name, f"have shape {expected}", tuple(tensor.shape), advice))
 

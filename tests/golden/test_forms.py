@@ -90,7 +90,7 @@ def gamma_core(u: Real) -> Real:
 
 
 def by_definition(form: Form, phi: Callable[[Real], Real], scores: list[float], label: int) -> Real:
-    """The table of SPEC section 3 in mpmath."""
+    """The table of forms in `docs/notation.md`, in mpmath."""
     s = [mp.mpf(score) for score in scores]
     others = [s[v] for v in range(len(s)) if v != label]
     if isinstance(form, LogOdds):
@@ -169,7 +169,7 @@ def test_soft_ties_at_extreme_scores(backend: str) -> None:
         assert torch.autograd.grad(loss, scores)[0].tolist() == [pytest.approx([0.25, -0.25, 0.0], abs=1e-6)]
 
 
-# SPEC section 5a. Predicting class 2 at p = (.4 + δ, .4 − δ, .2) has 0-1 regret 2δ.
+# `docs/reading-the-paper-with-care.md` (a). Predicting class 2 at p = (.4 + δ, .4 − δ, .2) has 0-1 regret 2δ.
 DELTAS = (0.1, 0.05, 0.02, 0.01, 0.005, 0.002)
 VANISHING = {"pairwise": (1.320, 0.925, 0.419, 0.209, 0.104, 0.042), "logodds": (0.901, 0.461, 0.176, 0.088, 0.044, 0.018)}
 

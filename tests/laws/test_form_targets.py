@@ -1,4 +1,4 @@
-"""What a target means, for every surrogate × form: SPEC section 3 and torch.nn.CrossEntropyLoss's own rules.
+"""What a target means, for every surrogate × form: `docs/notation.md` and torch.nn.CrossEntropyLoss's own rules.
 
 Laws: a probability target is the mixture of index targets, label smoothing one such mixture; integer sample weights are
 repetition; class weights and margins; a class with score −inf is a class taken out; and with the logistic surrogate

@@ -1,4 +1,6 @@
-"""What is true of every allowed surrogate × form as a function of the scores: SPEC section 3, read back on instances.
+"""What is true of every allowed surrogate × form as a function of the scores, read back on instances.
+
+The definitions are those of `docs/notation.md`.
 
 Laws: equal to the definition; convex; C1 and C2 exactly where the surrogate is; gradients bounded as its Lipschitz
 constant implies, and the bound reached; blind to a shift of all scores and to the order of the classes; at two classes

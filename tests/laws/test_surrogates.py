@@ -180,7 +180,8 @@ def test_knots_are_in_rising_order_and_each_is_one(phi: Surrogate) -> None:
 def test_knots_are_complete(phi: Surrogate) -> None:
     """Between knots neither slope nor curvature jumps.
 
-    The exponential base goes on as a line past a point of its own choice, where its slope is about 9e6 (SPEC section 1);
+    The exponential base goes on as a line past a point of its own choice, where its slope is about 9e6
+    (`docs/reading-the-paper-with-care.md` (d));
     its facts are those of e^z, so margins with slopes past 1e6 are left out.
     """
     u = grid(phi)

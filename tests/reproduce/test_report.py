@@ -17,7 +17,8 @@ from linearcore.reproduce.report._catalogue import CATALOGUE, NAMES
 from linearcore.reproduce.report._evidence import LIVE
 from linearcore.reproduce.report._facts import BASE_LABELS, FORMS, SIDES, explorer_facts, linear_bound
 from linearcore.reproduce.report._figures import inline_svg
-from linearcore.reproduce.report._results import Verdict, number, plain
+from linearcore.reproduce.report._page import _ICONS, _ORDER
+from linearcore.reproduce.report._results import number, plain
 from linearcore.reproduce.report.corrections import CORRECTIONS
 
 CLAIMS = [
@@ -223,7 +224,7 @@ def test_svg_without_a_view_box_gets_one(tmp_path):
 
 
 def test_page_and_runner_agree_on_verdicts_and_names():
-    assert tuple(map(str, Verdict)) == VERDICTS
+    assert set(_ICONS) == set(_ORDER) == set(VERDICTS)
     assert [name for name in NAMES if name in EXPERIMENTS] == list(EXPERIMENTS)
     assert {entry.name: entry.place for entry in CATALOGUE if entry.name in EXPERIMENTS} == {
         name: experiment.paper for name, experiment in EXPERIMENTS.items()

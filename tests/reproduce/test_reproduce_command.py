@@ -135,7 +135,7 @@ def test_errors_are_one_line(words, message, tmp_path, capsys):
 
 @pytest.mark.parametrize("missing", ["scipy", "matplotlib"])
 def test_missing_extra_is_one_line(missing, monkeypatch, tmp_path, capsys):
-    import linearcore.reproduce._extras as extras
+    import linearcore._extras as extras
 
     monkeypatch.setattr(extras, "find_spec", lambda name: None if name == missing else object())
     assert call("rates", "--out", str(tmp_path)) == 2

@@ -32,7 +32,8 @@ class Certificate:
     Attributes:
         surrogate, problem: what was certified.
         convex: whether the loss is convex in the scores.
-        c1, c2, lipschitz, smoothness: φ's own facts, which the loss inherits.
+        c1, c2: the loss is as smooth as φ.
+        lipschitz, smoothness: constants of φ itself; a sum over competitors multiplies them.
         consistent: does the minimiser's argmax minimise the target cost?
         linear_bound: is target regret ≤ c · surrogate regret?
     """
@@ -67,8 +68,8 @@ class Certificate:
             f"form {problem.form_name} on {_outputs(problem)}, cost {problem.cost}, {problem.family} scores",
             f"  convex            {yes[self.convex]}",
             f"  smooth            {'C2' if self.c2 else 'C1' if self.c1 else 'no'}",
-            f"  Lipschitz         {self.lipschitz:g}",
-            f"  smoothness        {self.smoothness:g}",
+            f"  Lipschitz of φ    {self.lipschitz:g}",
+            f"  sup φ''           {self.smoothness:g}",
             f"  argmax-consistent {self.consistent.verdict}: {self.consistent.reason}",
             f"  linear bound      {self.linear_bound.verdict}: {self.linear_bound.reason}",
         ]

@@ -3,11 +3,12 @@
 import math
 
 from linearcore.analysis._certificate import Certificate, Finding
-from linearcore.analysis._counterexample import Counterexample, counterexample
-from linearcore.analysis._problem import Problem
-from linearcore.losses import Centered, Form
+from linearcore.analysis._counterexample import Counterexample, core_constant, counterexample
+from linearcore.analysis._minimum import can_solve
+from linearcore.analysis._problem import Problem, problem_on
+from linearcore.losses import Centered, Form, check_surrogate
 from linearcore.structures import Sequences
-from linearcore.surrogates import Surrogate
+from linearcore.surrogates import Surrogate, UserBase
 
 
 def certify(
@@ -48,48 +49,57 @@ def certify(
 
     Cost: nothing where a theorem decides, else a search of a few seconds for n ≤ 5.
     """
-    problem = Problem(form, outputs if outputs is not None else (num_classes or 2), cost, family)
+    if num_classes is None and outputs is None:
+        num_classes = 2
+    problem = problem_on(form, num_classes, outputs, cost, family)
+    check_surrogate(surrogate)
     if not problem.is_convex(surrogate):
-        unknown = Finding("unknown", "the loss is not convex, so that no minimum can be certified")
-        return Certificate(surrogate, problem, False, unknown, unknown)
+        return _unknown(surrogate, problem, "the loss is not convex, so that no minimum can be certified")
     bound = _proven_bound(surrogate, problem)
+    if bound is None and not can_solve(surrogate, problem):
+        return _unknown(surrogate, problem, "no solver here certifies minima of a surrogate with a kink in this form")
     found: Counterexample | None = None
     if bound is None:
-        found = counterexample(surrogate, form, outputs=problem.space, cost=cost, family=family, starts=starts, seed=seed)
+        found = counterexample(
+            surrogate, form, outputs=problem.space, cost=problem.cost, family=problem.family, starts=starts, seed=seed
+        )
         bound = _searched_bound(found)
     consistent = _proven_consistent(surrogate, problem, bound) or _searched_consistent(found)
     return Certificate(surrogate, problem, True, consistent, bound)
 
 
+def _unknown(surrogate: Surrogate, problem: Problem, reason: str) -> Certificate:
+    finding = Finding("unknown", reason)
+    return Certificate(surrogate, problem, problem.is_convex(surrogate), finding, finding)
+
+
 def _proven_bound(surrogate: Surrogate, problem: Problem) -> Finding | None:
-    """The linear bounds that are theorems. With a core of slope σ on [−w, w]: T(t) ≥ σ·w·t."""
-    if surrogate.core is None:
+    """The linear bounds that are theorems. With a core of slope −σ on [−w, w]: T(t) ≥ σ·w·t."""
+    share = core_constant(surrogate)
+    if share is None or surrogate.core is None:
         return None
-    low, high = surrogate.core
-    slope = -float(surrogate.derivative(0.0))
     name, space = problem.form_name, problem.space
-    one_sided = low == -math.inf
-    if space.size == 2 and name in ("pairwise", "centered", "logodds"):
-        constant = 1 / (slope * min(high, -low))
-        return Finding("proven", f"regret ≤ {constant:g} × surrogate regret: two classes and a linear core", constant)
+    one_sided = surrogate.core[0] == -math.inf
+    by_site = name.startswith("local-") and problem.family == "unary" and problem.cost == "hamming"
+    if space.size == 2:
+        return _bound(surrogate, 1 / share, "two classes and a linear core")
     if name == "centered" and one_sided and problem.family == "free" and problem.cost == "zero-one":
         times = space.size - 1 if isinstance(problem.form, Centered) and problem.form.normalize else 1
-        return _by_moving(times / (slope * high), "any free scores")
+        return _bound(surrogate, times / share, _BY_MOVING)
     if name == "structured-centered" and one_sided and problem.family == "free":
-        return _by_moving(1 / (slope * high), "scores that may be any function of the output, and for no smaller family")
-    if name == "local-centered" and one_sided and problem.family == "unary" and problem.cost == "hamming":
-        constant = 1 / (slope * high * space.length)
-        return Finding(
-            "proven", f"regret ≤ {constant:g} × surrogate regret: unary scores part into one problem a site", constant
-        )
+        return _bound(surrogate, 1 / share, f"{_BY_MOVING}; this says nothing of scores that are sums over sites")
+    if by_site and (space.num_tags == 2 or (name == "local-centered" and one_sided)):
+        return _bound(surrogate, 1 / (share * space.length), "unary scores part into one problem a site")
     return None
 
 
-def _by_moving(constant: float, scope: str) -> Finding:
-    reason = (
-        f"regret ≤ {constant:g} × surrogate regret for {scope}: moving the predicted score to the core's end pays for it"
-    )
-    return Finding("proven", reason, constant)
+_BY_MOVING = "moving the predicted score to the core's end pays for it"
+
+
+def _bound(surrogate: Surrogate, constant: float, reason: str) -> Finding:
+    base = getattr(surrogate, "base", None)
+    proviso = ", as far as the base was checked" if isinstance(base, UserBase) else ""
+    return Finding("proven", f"regret ≤ {constant:g} × surrogate regret: {reason}{proviso}", constant)
 
 
 def _searched_bound(found: Counterexample) -> Finding:
@@ -102,12 +112,14 @@ def _searched_bound(found: Counterexample) -> Finding:
 def _proven_consistent(surrogate: Surrogate, problem: Problem, bound: Finding) -> Finding | None:
     if bound.verdict == "proven":
         return Finding("proven", "follows from the linear bound")
-    if not surrogate.is_c1 or problem.family != "free" or problem.cost != "zero-one":
+    endless = surrogate.core is not None and surrogate.core[1] == math.inf
+    if not surrogate.is_c1 or endless or problem.family != "free" or problem.cost != "zero-one":
         return None
     if problem.form_name == "centered":
         return Finding("proven", "at the minimum (1 − p_v) f'(s_v − mean) is the same for all v, and f' rises")
     if problem.form_name == "pairwise" and surrogate.is_monotone:
-        return Finding("proven", "swapping the scores of two classes lowers the risk if the likelier one was behind")
+        reason = "swapping scores lowers the risk if the likelier class was behind, and at a tie parting them does"
+        return Finding("proven", reason)
     if problem.form_name == "logodds" and surrogate.is_monotone:
         return Finding("proven", "the log-odds rise with the score, so the likelier of two classes has the higher one")
     return None

@@ -1,5 +1,6 @@
 """The search for a distribution at which a wrong answer costs little surrogate regret."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,20 +8,24 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from linearcore._checks import complaint
 from linearcore._threads import one_thread
-from linearcore.analysis._problem import Problem
+from linearcore.analysis._problem import Problem, problem_on
 from linearcore.analysis._regret import surrogate_regrets
 from linearcore.analysis._solve import TOLERANCE
-from linearcore.losses import Form
+from linearcore.losses import Form, check_surrogate
 from linearcore.structures import Sequences
 from linearcore.surrogates import Surrogate
 
 #: Target regrets that the search goes through; each level starts from the best distributions of the one before.
 LEVELS = (1e-1, 1e-2, 1e-3, 1e-4)
 #: Target regrets of the sequence that is reported for the best distribution found.
-SEQUENCE = tuple(0.1 * 0.5**step for step in range(10))
-#: A ratio below this is taken to be on its way to zero, if the sequence agrees.
+SEQUENCE = tuple(0.1 * 0.5**step for step in range(17))
+#: A ratio below this, or this share of what a linear core could give, is taken to be on its way to zero if the sequence
+#: agrees.
 SMALL = 0.05
+#: Ratios down here are rounding.
+_ROUNDING = 1e-9
 _SOON = 5
 _ELITE = 0.05
 _ROUNDS = 4
@@ -40,6 +45,7 @@ class Counterexample:
             divided by regret settles.
         searched: how many distributions were solved.
         unsolved: how many were left out because their certificate did not hold.
+        scale: what a linear core of this width could give at most; 1 without a core.
     """
 
     ratio: float
@@ -51,12 +57,18 @@ class Counterexample:
     ratios: npt.NDArray[np.float64]
     searched: int
     unsolved: int
+    scale: float = 1.0
 
     @property
     def refutes(self) -> bool:
-        """Whether the ratio vanishes along the sequence: below `SMALL`, and falling as fast as the regret or faster."""
-        scaled = self.ratios / self.regrets
-        return bool(self.ratios[-1] < SMALL and scaled[-1] <= 1.1 * scaled[-3])
+        """Whether the ratio vanishes along the sequence: small at its end, and falling there like a power of the regret."""
+        first, middle, last = self.ratios[-3:]
+        if not max(first, middle, last) < SMALL * self.scale:
+            return False
+        if last <= _ROUNDING:
+            return True
+        # d log ratio / d log regret: 1 for a square-root rate, 0 for a linear bound, which a small core only hides.
+        return bool(np.log(first / last) / np.log(self.regrets[-3] / self.regrets[-1]) >= 0.5)
 
 
 def counterexample(
@@ -93,7 +105,10 @@ def counterexample(
 
     Cost: about 2·starts small convex problems, solved in batches: seconds for n ≤ 6.
     """
-    problem = Problem(form, outputs if outputs is not None else (num_classes or 3), cost, family)
+    problem = problem_on(form, num_classes, outputs, cost, family)
+    check_surrogate(surrogate)
+    if starts < 1:
+        raise ValueError(complaint("starts", "be at least 1", starts, "for example 2000"))
     with one_thread():
         return _search(surrogate, problem, starts, levels, seed)
 
@@ -162,7 +177,7 @@ class _Search:
 
     def report(self, best: list[_Candidate]) -> Counterexample:
         """The result, with a sequence of falling regrets; of several small ratios, the one that is small soonest."""
-        small = [item for item in best if item.ratio < SMALL] or best[:1]
+        small = [item for item in best if item.ratio < SMALL * min(1.0, core_constant(self.surrogate) or 1.0)] or best[:1]
         small = [item for item in small if item.prediction == small[0].prediction]
         regrets, sequences = self._sequences(small)
         soonest = int(sequences[_SOON].argmin())
@@ -177,6 +192,7 @@ class _Search:
             ratios=ratios.numpy(),
             searched=self.searched,
             unsolved=self.unsolved,
+            scale=min(1.0, core_constant(self.surrogate) or 1.0),
         )
 
     def _sequences(self, items: list[_Candidate]) -> tuple[Tensor, Tensor]:
@@ -227,6 +243,14 @@ def bring_to_regret(problem: Problem, probabilities: Tensor, prediction: int, re
         towards_corner = above == lowers.unsqueeze(1)
         low, high = torch.where(towards_corner, middle, low), torch.where(towards_corner, high, middle)
     return _normalised(torch.lerp(probabilities, corner, low))
+
+
+def core_constant(surrogate: Surrogate) -> float | None:
+    """σ·w for a core of slope −σ on [−w, w], the constant of T(t) ≥ σ·w·t; None without a core or with an endless one."""
+    if surrogate.core is None or surrogate.core[1] == math.inf:
+        return None
+    low, high = surrogate.core
+    return -float(surrogate.derivative(0.0)) * min(high, -low)
 
 
 def _normalised(row: Tensor) -> Tensor:

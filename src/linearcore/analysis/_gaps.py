@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from linearcore._checks import complaint
+from linearcore._extras import require
 from linearcore.analysis._infimum import infimum
 from linearcore.analysis._minimum import NotSolvedError
 from linearcore.analysis._problem import Problem
 from linearcore.analysis._sample import Sample, as_sample
-from linearcore.losses import Form
-from linearcore.losses._forms import FORMS
+from linearcore.losses import FORMS, Form
 from linearcore.surrogates import Surrogate
 
 
@@ -154,7 +154,8 @@ def zero_one_gap(
 
 def _possible(design: npt.NDArray[np.float64], answers: npt.NDArray[np.intp], num_classes: int) -> bool:
     """Whether some linear scores give these answers with no ties: ⟨w_answer − w_v, x⟩ ≥ 1 for all x and v ≠ answer."""
-    from scipy.optimize import linprog  # scipy comes with an extra
+    require("scipy", extra="reproduce")
+    from scipy.optimize import linprog
 
     eye = np.eye(num_classes)
     rows = [

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from linearcore._extras import require
 from linearcore.analysis._kinked import minimise_kinked
 from linearcore.analysis._minimum import NotSolvedError, require_solved
 from linearcore.analysis._problem import Problem
@@ -124,7 +125,8 @@ def _escaping(directions: Tensor) -> Tensor:
 
     The θ of two margins add up to one for both, and any θ may be stretched, so the maximum has t_k = 1 for all that can.
     """
-    from scipy.optimize import linprog  # scipy comes with an extra
+    require("scipy", extra="reproduce")
+    from scipy.optimize import linprog
 
     rows = directions.numpy()
     margins, size = rows.shape

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from linearcore._checks import complaint
+from linearcore._extras import require
 from linearcore.analysis._risk import LinearMargins, Risk
 from linearcore.analysis._solve import Solution
 from linearcore.surrogates import Hinge
@@ -33,7 +34,8 @@ def minimise_kinked(risk: Risk, cone: Tensor | None) -> Solution:
 
 
 def _linear_program(weight: Array, rows: Array, cone: Array) -> tuple[Array, float, float]:
-    from scipy.optimize import linprog  # scipy comes with an extra, and only the hinge needs it
+    require("scipy", extra="reproduce")
+    from scipy.optimize import linprog
 
     margins, size = rows.shape
     objective = np.concatenate([np.zeros(size), weight])
@@ -45,5 +47,7 @@ def _linear_program(weight: Array, rows: Array, cone: Array) -> tuple[Array, flo
     if found.status != 0:
         return np.zeros(size), float("nan"), float("inf")
     at_the_box = np.abs(found.lower.marginals[:size]).sum() + np.abs(found.upper.marginals[:size]).sum()
-    dual = found.ineqlin.marginals @ limits - _BOX * at_the_box
+    if at_the_box > 1e-9:  # The box holds the scores, so that this is not the minimum without it.
+        return np.zeros(size), float("nan"), float("inf")
+    dual = found.ineqlin.marginals @ limits
     return found.x[:size], float(found.fun), abs(float(found.fun - dual))

@@ -10,11 +10,11 @@ from torch import Tensor
 from linearcore._checks import complaint
 from linearcore.analysis._kinked import minimise_kinked
 from linearcore.analysis._problem import Problem, as_probabilities
-from linearcore.analysis._risk import Risk
+from linearcore.analysis._risk import LinearMargins, Risk
 from linearcore.analysis._solve import TOLERANCE, Solution, minimise
 from linearcore.losses import Form
 from linearcore.structures import Sequences
-from linearcore.surrogates import Surrogate
+from linearcore.surrogates import Hinge, Surrogate
 
 
 class NotSolvedError(RuntimeError):
@@ -124,6 +124,11 @@ def solve(surrogate: Surrogate, problem: Problem, probabilities: Tensor, predict
         # The indicator of the prediction, as well as the family can draw it, lies inside the cone.
         start = basis[prediction].expand(len(probabilities), -1)
     return minimise(risk, start, cone) if surrogate.is_c1 else minimise_kinked(risk, cone)
+
+
+def can_solve(surrogate: Surrogate, problem: Problem) -> bool:
+    """Whether minima can be certified: smooth surrogates by Newton's method, the hinge of linear margins as a program."""
+    return surrogate.is_c1 or (isinstance(surrogate, Hinge) and isinstance(problem.system, LinearMargins))
 
 
 def require_solved(solution: Solution) -> None:

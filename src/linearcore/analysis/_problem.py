@@ -8,8 +8,7 @@ from torch import Tensor
 
 from linearcore._checks import complaint, one_of
 from linearcore.analysis._risk import LinearMargins, LogOddsMargins, MarginSystem
-from linearcore.losses import Centered, Form, LogOdds, Pairwise
-from linearcore.losses._forms import FORMS
+from linearcore.losses import FORMS, Centered, Form, LogOdds, Pairwise
 from linearcore.structures import COSTS, FAMILIES, Sequences
 from linearcore.surrogates import Surrogate
 
@@ -40,8 +39,13 @@ class Problem:
             object.__setattr__(self, "outputs", Sequences(self.outputs))
         one_of("cost", self.cost, COSTS)
         one_of("family", self.family, FAMILIES)
-        if isinstance(self.form, str):
-            one_of("form", self.form, (*FORMS, *STRUCTURED_FORMS))
+        if not isinstance(self.form, str | Pairwise | Centered | LogOdds):
+            advice = f"one of {', '.join((*FORMS, *STRUCTURED_FORMS))}"
+            raise TypeError(complaint("form", "be a name or one of the library's forms", type(self.form).__name__, advice))
+        one_of("form", self.form_name, (*FORMS, *STRUCTURED_FORMS))
+        if self.space.length == 1:  # One site: being wrong there is being wrong, and any scores are sums over sites.
+            object.__setattr__(self, "cost", "zero-one")
+            object.__setattr__(self, "family", "free")
 
     @property
     def space(self) -> Sequences:
@@ -92,6 +96,15 @@ class Problem:
             divide = isinstance(self.form, Pairwise | Centered) and self.form.normalize
             return _scaled(system, 1 / (self.space.size - 1)) if divide else system
         return _STRUCTURED[name](self)
+
+
+def problem_on(form: str | Form, num_classes: int | None, outputs: Sequences | None, cost: str, family: str) -> Problem:
+    """The problem on `num_classes` classes or on `outputs`, whichever is given."""
+    given = [choice for choice in (num_classes, outputs) if choice is not None]
+    if len(given) != 1:
+        advice = "give the number of classes, or a `Sequences` for structured forms"
+        raise ValueError(complaint("num_classes", "be given, or else `outputs`", f"{num_classes} and {outputs}", advice))
+    return Problem(form, given[0], cost, family)
 
 
 def _scaled(system: MarginSystem, factor: float) -> MarginSystem:

@@ -8,10 +8,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from linearcore._checks import complaint
 from linearcore.analysis._problem import Problem
-from linearcore.analysis._regret import surrogate_regrets
+from linearcore.analysis._regret import check_prediction, surrogate_regrets
 from linearcore.analysis._transform import transform_parts
-from linearcore.losses import Form
+from linearcore.losses import Form, check_surrogate
 from linearcore.structures import Sequences
 from linearcore.surrogates import Surrogate
 
@@ -73,7 +74,10 @@ def rate(
         >>> round(tie.limit, 2)
         0.5
     """
+    check_surrogate(surrogate)
     points = np.asarray(deltas, dtype=np.float64)
+    if not (points.ndim == 1 and len(points) and bool((points > 0).all()) and bool((np.diff(points) > 0).all())):
+        raise ValueError(complaint("deltas", "be positive and rising", deltas, "for example [1e-4, 1e-3, 1e-2]"))
     if path is None:
         target, regret, slopes = _coin(surrogate, torch.from_numpy(points))
     else:
@@ -103,22 +107,27 @@ def _along(
     steps = np.concatenate([deltas, deltas * (1 - _STEP), deltas * (1 + _STEP)])
     rows = torch.tensor(np.array([np.asarray(path(float(delta)), dtype=np.float64) for delta in steps]))
     problem = Problem(form, rows.shape[1] if outputs is None else outputs, cost, family)
-    target = problem.target_regret(rows)[:, prediction].reshape(3, -1)
+    target = problem.target_regret(rows)[:, check_prediction(problem, prediction)].reshape(3, -1)
+    if not bool((target > 0).all()):
+        raise ValueError(complaint("prediction", "be suboptimal along the path", prediction, "choose another output"))
     regret = surrogate_regrets(surrogate, problem, rows, prediction, strict=True)[0].reshape(3, -1)
     slopes = (target[2] / target[1]).log() / (regret[2] / regret[1]).log()
     return target[0].numpy(), regret[0].numpy(), slopes.numpy()
 
 
 def _extrapolate(deltas: npt.NDArray[np.float64], slopes: npt.NDArray[np.float64]) -> tuple[float, tuple[float, float]]:
-    """The slope at δ = 0 by the line through the two smallest δ, and how far to trust it: as far as it moved."""
+    """The slope at δ = 0 and how far to trust it: as far as it moved.
+
+    Slopes come to their limit like a power of δ, 1 for most bases and ⅓ for C2 ones. On three δ in one ratio Aitken's
+    formula is exact for any power; on others a line has to do.
+    """
     if len(slopes) < 2:
         return float(slopes[0]), (float("-inf"), float("inf"))
-    limit = _at_zero(deltas[:2], slopes[:2])
-    moved = abs(limit - float(slopes[0]))
-    if len(slopes) > 2:
-        moved = max(moved, abs(limit - _at_zero(deltas[1:3], slopes[1:3])))
+    line = float(slopes[0] - deltas[0] * (slopes[1] - slopes[0]) / (deltas[1] - deltas[0]))
+    limit = line
+    if len(slopes) > 2 and np.isclose(deltas[1] / deltas[0], deltas[2] / deltas[1]):
+        first, second = slopes[1] - slopes[0], slopes[2] - slopes[1]
+        if abs(second - first) > 1e-12 and second / first > 1:
+            limit = float(slopes[0] - first / (second / first - 1))
+    moved = max(abs(limit - line), abs(limit - float(slopes[0])))
     return limit, (limit - moved, limit + moved)
-
-
-def _at_zero(deltas: npt.NDArray[np.float64], slopes: npt.NDArray[np.float64]) -> float:
-    return float(slopes[0] - deltas[0] * (slopes[1] - slopes[0]) / (deltas[1] - deltas[0]))

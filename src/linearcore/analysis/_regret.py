@@ -63,11 +63,8 @@ def regret_ratio(
     """
     problem = problem_of(form, probabilities, outputs, cost, family)
     rows = as_probabilities(probabilities, problem.space.size)
-    if not 0 <= prediction < problem.space.size:
-        must = f"be in [0, {problem.space.size})"
-        raise ValueError(complaint("prediction", must, prediction, "give the index of an output"))
-    regret = float(problem.target_regret(rows)[0, prediction])
-    if not regret > 0:
+    regret = float(problem.target_regret(rows)[0, check_prediction(problem, prediction)])
+    if not regret > 1e-12:  # Below that it is rounding.
         raise ValueError(
             complaint("prediction", "be suboptimal", f"{prediction}, whose regret is 0", "choose another output")
         )
@@ -75,6 +72,14 @@ def regret_ratio(
     return RegretRatio(
         float(surrogate_regret[0]) / regret, float(surrogate_regret[0]), regret, scores[0].numpy(), float(residual[0])
     )
+
+
+def check_prediction(problem: Problem, prediction: int) -> int:
+    """Returns `prediction`, or raises unless it is the index of an output."""
+    if not 0 <= prediction < problem.space.size:
+        must = f"be in [0, {problem.space.size})"
+        raise ValueError(complaint("prediction", must, prediction, "give the index of an output"))
+    return prediction
 
 
 def surrogate_regrets(

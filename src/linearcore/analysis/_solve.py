@@ -7,7 +7,8 @@ multipliers λ of the constraints that hold with equality,
     residual = ‖∇R − Cᵀλ‖,      λ ≥ 0,      Cθ ≥ 0.
 
 R is convex, so these prove that no other point is better by more than residual × distance. Nothing is called solved unless
-all three hold.
+all three hold. Where the minimum lies at infinity, under labels without probability, the value is as close to it as the
+tail of φ is to zero: to the last digits for exponential tails, to about √residual for tails like 1/u.
 """
 
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from linearcore._extras import require
 from linearcore.analysis._risk import Risk
 
 #: Residual that counts as solved. Risks are of order 1.
@@ -99,6 +101,7 @@ def _multipliers(equalities: Tensor, gradient: Tensor) -> Tensor:
     if torch.linalg.matrix_rank(equalities) == len(equalities):
         solution: Tensor = torch.linalg.lstsq(equalities.T, gradient.T).solution.T
         return solution
+    require("scipy", extra="reproduce")
     from scipy.optimize import nnls
 
     pairs = [nnls(equalities.T.numpy(), row.numpy()) for row in gradient]

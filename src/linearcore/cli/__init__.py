@@ -1,4 +1,4 @@
-"""The command line: `linearcore demo`. One file for each command; here is what they share."""
+"""The command line: `linearcore demo`, `certify` and `reproduce`. One file for each command; here they come together."""
 
 import sys
 from collections.abc import Sequence
@@ -10,16 +10,13 @@ from linearcore._record import package_version
 from linearcore.cli._certify import certify
 from linearcore.cli._demo import demo
 from linearcore.cli._reproduce import reproduce
-from linearcore.cli._usage import UsageError
+from linearcore.cli._usage import INTERRUPTED, UsageError
 
 # Plain help: it is also read in logs and pipes. Tracebacks are Python's own, and only for faults of the library.
 app = typer.Typer(name="linearcore", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 app.command()(demo)
 app.command()(certify)
 app.command()(reproduce)
-
-# What shells expect after Ctrl-C: 128 plus the number of the signal.
-_INTERRUPTED = 130
 
 
 @app.callback(invoke_without_command=True)
@@ -31,7 +28,9 @@ def root(
 
     \b
     Start with
-        linearcore demo
+        linearcore demo                                     five losses on digits with wrong labels
+        linearcore certify --form centered --classes 5      what a loss guarantees
+        linearcore reproduce --list                         the paper's figures and tables
     """
     if version:
         typer.echo(f"linearcore {package_version()}")
@@ -49,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     try:
         code = app(words, prog_name="linearcore", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
-        code = _INTERRUPTED
+        code = INTERRUPTED
     except Exception as error:
         message = _message(error)
         if message is None:
@@ -57,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         _say(message)
         sys.exit(2)
     # Some versions of typer turn an interrupt into this code, others let it through.
-    if code == _INTERRUPTED:
+    if code == INTERRUPTED:
         _say("interrupted")
     sys.exit(code if isinstance(code, int) else 0)
 

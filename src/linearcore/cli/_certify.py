@@ -64,13 +64,20 @@ def certify(
         surrogate = _surrogate(classical, base, tau, sides, sharpness)
         outputs = Sequences(classes, length)
         Problem(form, outputs, cost, family)
+        if starts < 1:
+            raise ValueError(f"`--starts` must be at least 1, got {starts}; 300 is the default")
     certificate = run(surrogate, form, outputs=outputs, cost=cost, family=family, starts=starts, seed=seed)
     typer.echo(json.dumps(certificate.to_json(), ensure_ascii=False) if as_json else str(certificate))
 
 
 def _surrogate(classical: str, base: str, tau: float, sides: int, sharpness: float) -> Surrogate:
+    core = LinearCore(base, tau=tau, sides=sides, sharpness=sharpness)
     if not classical:
-        return LinearCore(base, tau=tau, sides=sides, sharpness=sharpness)
+        return core
+    if core != LinearCore():
+        raise ValueError(
+            f"`--classical` must stand alone, got {core} as well; leave out --base, --tau, --sides and --sharpness"
+        )
     if classical not in _CLASSICAL:
         raise ValueError(f"`--classical` must be one of {', '.join(_CLASSICAL)}, got {classical!r}; choose one of these")
     return _CLASSICAL[classical]

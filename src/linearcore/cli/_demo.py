@@ -29,16 +29,17 @@ def demo(
         linearcore demo --seeds 10 --rates 0,0.3,0.6 --out more-noise
         linearcore demo --json | python -m json.tool
     """
+    from linearcore._extras import require
     from linearcore._progress import Progress
     from linearcore._record import write_record
-    from linearcore.reproduce._extras import require
 
     with usage_errors():
         require("sklearn", "scipy", "matplotlib", extra="reproduce")
+        from linearcore.reproduce._folder import make_writable
         from linearcore.reproduce.demo import DemoSettings, run
 
         settings = DemoSettings(seeds=seeds, rates=_parse_rates(rates), epochs=epochs, seed=seed)
-        _make_writable(out)
+        make_writable(out)
     with Progress() as progress:
         result = run(settings, progress)
 
@@ -68,11 +69,3 @@ def _parse_rates(text: str) -> tuple[float, ...]:
         return tuple(sorted(float(word) for word in text.split(",")))
     except ValueError:
         raise ValueError(f"`--rates` must be numbers with commas, got {text!r}; pass 0,0.2,0.4 for example") from None
-
-
-def _make_writable(folder: Path) -> None:
-    """Makes the folder and writes to it, so that a bad one is found before the training and not after it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    probe = folder / ".linearcore-probe"
-    probe.touch()
-    probe.unlink()

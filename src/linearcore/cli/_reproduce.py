@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from linearcore.cli._usage import usage_errors
+from linearcore.cli._usage import INTERRUPTED, usage_errors
 
 if TYPE_CHECKING:
     from linearcore.reproduce._experiment import Experiment, Settings
     from linearcore.reproduce._run import Finished
-
-# What shells expect after Ctrl-C: 128 plus the number of the signal.
-_INTERRUPTED = 130
 
 
 def reproduce(
@@ -41,7 +38,7 @@ def reproduce(
         linearcore reproduce --all --scale paper --report
         linearcore reproduce --report          only the page, from what is there
     """
-    from linearcore.reproduce._extras import require
+    from linearcore._extras import require
 
     with usage_errors():
         require("scipy", "matplotlib", extra="reproduce")
@@ -91,7 +88,7 @@ def _run(chosen: "list[Experiment]", settings: "Settings", out: Path) -> "list[F
             return [run_experiment(experiment, settings, out, progress) for experiment in chosen]
     except KeyboardInterrupt:
         print("linearcore: interrupted; finished parts are kept, the same command goes on from there", file=sys.stderr)
-        sys.exit(_INTERRUPTED)
+        sys.exit(INTERRUPTED)
 
 
 def _report(out: Path) -> Path:

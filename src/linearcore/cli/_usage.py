@@ -1,9 +1,12 @@
-"""Turns what the user can mend into one line, and leaves everything else to be a traceback."""
+"""How commands end early: one line for what the user can mend, a code for Ctrl-C, a traceback for everything else."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from linearcore.reproduce._extras import MissingExtraError
+from linearcore._extras import MissingExtraError
+
+#: What shells expect after Ctrl-C: 128 plus the number of the signal.
+INTERRUPTED = 130
 
 
 class UsageError(Exception):

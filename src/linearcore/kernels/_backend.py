@@ -29,7 +29,12 @@ def choose_backend(backend: str, scores: Tensor, *others: Tensor | None) -> str:
 
 
 def is_differentiated(tensor: Tensor | None) -> bool:
-    """Whether a derivative with respect to `tensor` is being taken, backwards or forwards."""
+    """Whether a derivative with respect to `tensor` is being taken, backwards or forwards.
+
+    Inside the transforms of torch.func a tensor does not tell, so that there the answer is always yes.
+    """
+    if tensor is not None and not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active():
+        return True
     return tensor is not None and (tensor.requires_grad or _has_tangent(tensor))
 
 

@@ -83,5 +83,6 @@ class _BlockedElements(torch.autograd.Function):
         for block in row_blocks(scores, math.prod(scores.shape[1:])):
             weight = None if pos_weight is None else pos_weight[block]
             slope = _gradient(ctx.surrogate, scores[block].to(upstream.dtype), positive[block], weight)
-            gradient[block] = slope.mul_(upstream[block])
+            # An element that counts for nothing has no gradient, even where its slope is infinite.
+            gradient[block] = slope.mul_(upstream[block]).masked_fill_(upstream[block] == 0, 0.0)
         return gradient, None, None, None

@@ -1,5 +1,6 @@
 """Rows in blocks, recomputed in the backward pass."""
 
+import math
 from typing import Any
 
 import torch
@@ -27,7 +28,7 @@ class BlockedRows(torch.autograd.Function):
         for block in row_blocks(scores, _elements_per_row(kernel, scores, labels)):
             part, rows = scores[block].to(losses.dtype), labels.rows(block)
             if labels.is_hard:
-                losses[block], numbers = kernel.hard_forward(part, rows)
+                losses[block], numbers = kernel.hard_forward(part, rows, overwrite=part.dtype != scores.dtype)
                 kept.append(numbers)
             else:
                 losses[block] = sum(kernel.soft(part, rows, chunk) for chunk in _chunks(kernel, part, labels))
@@ -53,7 +54,11 @@ def _gradient(kernel: FormKernel, scores: Tensor, labels: Labels, kept: list[Ten
         part, rows = scores[block].to(upstream.dtype), labels.rows(block)
         if labels.is_hard:
             numbers = tuple(column[block] for column in kept)
-            gradient[block] = kernel.hard_gradient(part, rows, numbers, upstream[block])
+            overwrite = part.dtype != scores.dtype  # A widened block is a copy.
+            gradient[block] = kernel.hard_gradient(part, rows, numbers, upstream[block], overwrite=overwrite)
+            if kernel.surrogate.lipschitz == math.inf:
+                # A row that counts for nothing has no gradient, even where its slopes are infinite.
+                gradient[block].masked_fill_(upstream[block] == 0, 0.0)
         else:
             gradient[block] = _soft_gradient(kernel, part, rows, upstream[block])
     return gradient

@@ -17,7 +17,7 @@ class FormKernel(ABC):
     """ℓ(s, y) for rows of scores s (N, C), in float32 or float64. A score of −inf is a class that is not there.
 
     `hard` and `soft` define the loss; autograd differentiates them as often as wanted. `hard_forward` and `hard_gradient`
-    compute the same for one block of rows with no graph and few temporaries.
+    compute the same for one block of rows with no graph and few temporaries; with `overwrite` the block is theirs to spoil.
 
     Attributes:
         surrogate: φ.
@@ -40,9 +40,11 @@ class FormKernel(ABC):
         """Whether `soft` needs C numbers for each of its labels, so that it is worth giving it a few labels at a time."""
 
     @abstractmethod
-    def hard_forward(self, scores: Tensor, labels: Labels) -> tuple[Tensor, Kept]:
+    def hard_forward(self, scores: Tensor, labels: Labels, *, overwrite: bool = False) -> tuple[Tensor, Kept]:
         """The rows' losses (N,), and what `hard_gradient` wants to have back."""
 
     @abstractmethod
-    def hard_gradient(self, scores: Tensor, labels: Labels, kept: Kept, upstream: Tensor) -> Tensor:
+    def hard_gradient(
+        self, scores: Tensor, labels: Labels, kept: Kept, upstream: Tensor, *, overwrite: bool = False
+    ) -> Tensor:
         """(N, C): upstream (N, 1) times ∂ℓ/∂s."""

@@ -24,20 +24,20 @@ class PairwiseKernel(RivalKernel):
     def _soft_without_margin(self, scores: Tensor, share: Tensor) -> None:
         return None
 
-    def hard_forward(self, scores: Tensor, labels: Labels) -> tuple[Tensor, Kept]:
+    def hard_forward(self, scores: Tensor, labels: Labels, *, overwrite: bool = False) -> tuple[Tensor, Kept]:
         index, own = self._own(scores, labels)
-        total = self._values(own, scores, index).sum(-1)
+        missing = own == -math.inf
+        rivals = (count_present(scores) - (~missing).to(scores.dtype)).clamp_(min=1) if self.normalize else None
+        total = self._values(own, scores, index, overwrite).sum(-1)
         # The label itself is not there: infinitely wrong, unless nothing else is there either.
-        missing = own.squeeze(-1) == -math.inf
-        total.masked_fill_(missing & (total > 0), math.inf)
-        if not self.normalize:
-            return total, ()
-        rivals = (count_present(scores) - (own != -math.inf).to(scores.dtype)).clamp_(min=1)
-        return total.div_(rivals.squeeze(-1)), (rivals,)
+        total.masked_fill_(missing.squeeze(-1) & (total > 0), math.inf)
+        return (total, ()) if rivals is None else (total.div_(rivals.squeeze(-1)), (rivals,))
 
-    def hard_gradient(self, scores: Tensor, labels: Labels, kept: Kept, upstream: Tensor) -> Tensor:
+    def hard_gradient(
+        self, scores: Tensor, labels: Labels, kept: Kept, upstream: Tensor, *, overwrite: bool = False
+    ) -> Tensor:
         index, own = self._own(scores, labels)
-        slopes, factor = self._slopes(own, scores, index)
+        slopes, factor = self._slopes(own, scores, index, overwrite)
         scale = factor * (upstream / kept[0] if self.normalize else upstream)
         pull = slopes.sum(-1, keepdim=True).mul_(scale)
         return slopes.mul_(-scale).scatter_(-1, index, pull)

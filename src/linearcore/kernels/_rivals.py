@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from linearcore.kernels._form import FormKernel, Kept
+from linearcore.kernels._form import FormKernel
 from linearcore.kernels._labels import Labels
 
 
@@ -58,31 +58,27 @@ class RivalKernel(FormKernel):
         values = self.surrogate._value(margin.masked_fill(~rivals, 0.0))
         return values.masked_fill(~rivals, 0.0).sum(-1)
 
-    def _values(self, reference: Tensor, scores: Tensor, index: Tensor) -> Tensor:
+    def _values(self, reference: Tensor, scores: Tensor, index: Tensor, overwrite: bool) -> Tensor:
         """(N, C): φ(r − s_v) for competitors v, 0 for everyone else."""
-        values = self.surrogate._value_of_difference(_finite(reference), scores)
-        if not self.surrogate.vanishes:
-            values.masked_fill_(scores == -math.inf, 0.0)
+        absent = None if self.surrogate.vanishes else scores == -math.inf
+        values = self.surrogate._value_of_difference(_finite(reference), scores, overwrite=overwrite)
+        values = values if absent is None else values.masked_fill_(absent, 0.0)
         return values.scatter_(-1, index, 0.0)
 
-    def _slopes(self, reference: Tensor, scores: Tensor, index: Tensor) -> tuple[Tensor, float]:
+    def _slopes(self, reference: Tensor, scores: Tensor, index: Tensor, overwrite: bool) -> tuple[Tensor, float]:
         """(N, C): φ'(r − s_v) for competitors v, 0 for everyone else, up to a factor; and the factor."""
-        slopes, factor = self.surrogate._derivative_of_difference(_finite(reference), scores)
-        if not self.surrogate.vanishes:
-            slopes.masked_fill_(scores == -math.inf, 0.0)
+        absent = None if self.surrogate.vanishes else scores == -math.inf
+        slopes, factor = self.surrogate._derivative_of_difference(_finite(reference), scores, overwrite=overwrite)
+        slopes = slopes if absent is None else slopes.masked_fill_(absent, 0.0)
         return slopes.scatter_(-1, index, 0.0), factor
 
 
 def count_present(scores: Tensor) -> Tensor:
     """(N, 1): how many classes are there, as floats: summing those is several times faster than summing booleans."""
-    if all_present(scores):
+    # On a CPU one look tells whether there is anything to count; on a device the answer would have to be awaited.
+    if scores.device.type == "cpu" and scores.numel() > 0 and bool(scores.amin() > -math.inf):
         return scores.new_full((scores.shape[0], 1), scores.shape[1])
     return torch.ne(scores, -math.inf, out=torch.empty_like(scores)).sum(-1, keepdim=True)
-
-
-def all_present(scores: Tensor) -> bool:
-    """Whether it is known that no score is −inf: one look on a CPU; on a device the answer would have to be awaited."""
-    return scores.device.type == "cpu" and scores.numel() > 0 and bool(scores.amin() > -math.inf)
 
 
 def _finite(reference: Tensor) -> Tensor:
@@ -92,6 +88,3 @@ def _finite(reference: Tensor) -> Tensor:
 
 def _minus(reference: Tensor, margin: Tensor | None) -> Tensor:
     return reference if margin is None else reference - margin.to(reference.dtype)
-
-
-__all__ = ["Kept", "RivalKernel", "all_present", "count_present"]

@@ -13,7 +13,7 @@ This layer checks, reshapes, reduces and dispatches; the computation is in `kern
 from linearcore.losses._binary import binary_loss
 from linearcore.losses._forms import FORMS, Centered, Form, LogOdds, Pairwise
 from linearcore.losses._modules import BinaryLinearCoreLoss, LinearCoreLoss
-from linearcore.losses._multiclass import multiclass_loss
+from linearcore.losses._multiclass import check_surrogate, multiclass_loss
 
 __all__ = [
     "FORMS",
@@ -24,5 +24,6 @@ __all__ = [
     "LogOdds",
     "Pairwise",
     "binary_loss",
+    "check_surrogate",
     "multiclass_loss",
 ]

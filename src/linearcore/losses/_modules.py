@@ -2,11 +2,19 @@
 
 from torch import Tensor, nn
 
+from linearcore._checks import one_of
 from linearcore._reduce import check_reduction
 from linearcore._typing import Reduction
+from linearcore.kernels import BACKENDS
 from linearcore.losses._binary import binary_loss
 from linearcore.losses._forms import Form
-from linearcore.losses._multiclass import DEFAULT_SURROGATE, check_surrogate, checked_form, multiclass_loss
+from linearcore.losses._multiclass import (
+    DEFAULT_SURROGATE,
+    check_label_smoothing,
+    check_surrogate,
+    checked_form,
+    multiclass_loss,
+)
 from linearcore.surrogates import Surrogate
 
 
@@ -47,6 +55,8 @@ class LinearCoreLoss(nn.Module):
     ) -> None:
         super().__init__()
         check_reduction(reduction)
+        check_label_smoothing(label_smoothing)
+        one_of("backend", backend, BACKENDS)
         self.surrogate = surrogate
         self.form = checked_form(form, normalize, surrogate)
         self.ignore_index = ignore_index
@@ -106,6 +116,7 @@ class BinaryLinearCoreLoss(nn.Module):
         super().__init__()
         check_reduction(reduction)
         check_surrogate(surrogate)
+        one_of("backend", backend, BACKENDS)
         self.surrogate = surrogate
         self.signed = signed
         self.reduction: Reduction = reduction

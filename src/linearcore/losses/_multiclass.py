@@ -86,8 +86,7 @@ def multiclass_loss(
     floating("scores", scores, "pass the raw output of the network")
     check_reduction(reduction)
     form = checked_form(form, normalize, surrogate)
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(complaint("label_smoothing", "be in [0, 1]", label_smoothing, "for example 0.1"))
+    check_label_smoothing(label_smoothing)
     rows = to_rows(scores, target, ignore_index)
     sample_weight = rows.per_row("sample_weight", sample_weight)
     for name, vector in (("weight", weight), ("class_margin", class_margin)):
@@ -109,6 +108,12 @@ def checked_form(form: str | Form, normalize: bool | None, surrogate: object) ->
     form = resolve_form(form, normalize)
     form.check(check_surrogate(surrogate))
     return form
+
+
+def check_label_smoothing(label_smoothing: float) -> None:
+    """Raises unless ε is a share."""
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(complaint("label_smoothing", "be in [0, 1]", label_smoothing, "for example 0.1"))
 
 
 def check_surrogate(surrogate: object) -> Surrogate:

@@ -52,7 +52,7 @@ def to_rows(scores: Tensor, target: Tensor, ignore_index: int) -> Rows:
         if not target.is_floating_point():
             advice = f"class indices would have shape {tuple(outer)}"
             raise TypeError(complaint("target", "be floating point when it has the shape of `scores`", target.dtype, advice))
-        if ignore_index != -100:
+        if ignore_index >= 0:
             advice = "give the samples to leave out a `sample_weight` of 0"
             raise ValueError(complaint("ignore_index", "be left alone with probability targets", ignore_index, advice))
         return Rows(rows, None, None, _flatten(target, classes), outer)

@@ -9,6 +9,7 @@ from typing import Any
 from linearcore._progress import Progress
 from linearcore._record import write_record
 from linearcore.reproduce._experiment import Experiment, Outcome, Settings
+from linearcore.reproduce._folder import make_writable
 from linearcore.reproduce._parts import PartStore, part_key
 from linearcore.reproduce.figures import save_figure
 
@@ -31,17 +32,13 @@ class Finished:
 
 
 def prepare(experiments: Sequence[Experiment], out: Path) -> None:
-    """Makes the folders and writes to them, so that a bad one is found before the work and not after it.
+    """Makes the experiments' folders in `out`, and finds out whether they can be written to.
 
     Raises:
         OSError: if one cannot be made or written to.
     """
     for experiment in experiments:
-        folder = _parts_folder(experiment, out)
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".linearcore-probe"
-        probe.touch()
-        probe.unlink()
+        make_writable(_parts_folder(experiment, out))
 
 
 def run_experiment(experiment: Experiment, settings: Settings, out: Path, progress: Progress) -> Finished:

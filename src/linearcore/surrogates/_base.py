@@ -15,7 +15,6 @@ is a surrogate and a *form* that makes margins from scores: `multiclass_loss(sco
 form="pairwise")`. Put `Logistic()` and `form="logodds"` in the same call and it is cross-entropy.
 """
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar, overload
@@ -96,15 +95,15 @@ class Surrogate(ABC):
     @abstractmethod
     def _curvature(self, u: Tensor) -> Tensor: ...
 
-    def _value_of_difference(self, reference: Tensor, scores: Tensor) -> Tensor:
-        """φ(reference − scores), without a graph, in memory that the caller may overwrite.
+    def _value_of_difference(self, reference: Tensor, scores: Tensor, *, overwrite: bool) -> Tensor:
+        """φ(reference − scores), without a graph, in memory that the caller may overwrite; `scores` too if `overwrite`.
 
         Kernels call this on blocks, where passes over memory and temporaries are what costs. Override it to save some.
         """
         # contiguous copies what a user's function may have expanded from a constant.
         return self._value(reference - scores).contiguous()
 
-    def _derivative_of_difference(self, reference: Tensor, scores: Tensor) -> tuple[Tensor, float]:
+    def _derivative_of_difference(self, reference: Tensor, scores: Tensor, *, overwrite: bool) -> tuple[Tensor, float]:
         """φ'(reference − scores) up to a factor, and the factor; otherwise as `_value_of_difference`."""
         return self._derivative(reference - scores).contiguous(), 1.0
 
@@ -170,7 +169,3 @@ def _evaluate(function: Callable[[Tensor], Tensor], margin: Tensor | NumPyLike) 
     result = _evaluate(function, torch.from_numpy(np.array(array, dtype=array.dtype.newbyteorder("="), order="C")))
     out: NumPyFloat = result.numpy()[()]  # type: ignore[union-attr]
     return out
-
-
-#: The interval on which a one-sided surrogate is affine starts here.
-MINUS_INFINITY = -math.inf

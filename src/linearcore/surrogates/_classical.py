@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from linearcore._checks import positive
-from linearcore.surrogates._base import MINUS_INFINITY, Surrogate
+from linearcore.surrogates._base import Surrogate
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Hinge(Surrogate):
     is_monotone: ClassVar[bool] = True
     vanishes: ClassVar[bool] = True
     knots: ClassVar[tuple[float, ...]] = (1.0,)
-    core: ClassVar[tuple[float, float]] = (MINUS_INFINITY, 1.0)
+    core: ClassVar[tuple[float, float]] = (-math.inf, 1.0)
 
     def _value(self, u: Tensor) -> Tensor:
         return F.relu(1 - u)
@@ -94,7 +94,7 @@ class SmoothedHinge(Surrogate):
 
     @property
     def core(self) -> tuple[float, float] | None:
-        return (MINUS_INFINITY, 1 - self.width) if self.width < 1 else None
+        return (-math.inf, 1 - self.width) if self.width < 1 else None
 
     def _value(self, u: Tensor) -> Tensor:
         short = F.relu(1 - u)

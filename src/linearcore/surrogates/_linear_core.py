@@ -1,12 +1,13 @@
 """The linear-core surrogate: straight around zero, any convex tail past ±τ."""
 
+import math
 from dataclasses import dataclass
 
 import torch.nn.functional as F
 from torch import Tensor
 
 from linearcore._checks import one_of, positive
-from linearcore.surrogates._base import MINUS_INFINITY, Surrogate
+from linearcore.surrogates._base import Surrogate
 from linearcore.surrogates.bases import BASES, Base, resolve_base
 
 
@@ -100,7 +101,7 @@ class LinearCore(Surrogate):
 
     @property
     def core(self) -> tuple[float, float]:
-        return (MINUS_INFINITY if self.sides == 1 else -self.tau, self.tau)
+        return (-math.inf if self.sides == 1 else -self.tau, self.tau)
 
     @property
     def _base(self) -> Base:
@@ -127,18 +128,22 @@ class LinearCore(Surrogate):
         curvature = _times(self._base.curvature(self._bend(z)), self.sharpness / self._base.slope_at_zero)
         return curvature.masked_fill(core, 0.0)
 
-    def _value_of_difference(self, reference: Tensor, scores: Tensor) -> Tensor:
-        z = (scores - reference).add_(self.tau)
-        z = z if self.sharpness == 1 else z.mul_(self.sharpness)
+    def _value_of_difference(self, reference: Tensor, scores: Tensor, *, overwrite: bool) -> Tensor:
+        z = self._from_core_end_(reference, scores, overwrite)
         line = z.clamp(min=0) if self.sides == 1 else z.clamp(0, 2 * self.sharpness * self.tau)
-        tail = self._base.value(self._bend_(z))
+        bend = self._bend_(z)
+        tail = self._base.value_left_(bend) if self.sides == 1 else self._base.value(bend)
         line.add_(tail, alpha=1 / self._base.slope_at_zero)
         return line if self.sharpness == 1 else line.mul_(1 / self.sharpness)
 
-    def _derivative_of_difference(self, reference: Tensor, scores: Tensor) -> tuple[Tensor, float]:
-        z = (scores - reference).add_(self.tau)
-        z = z if self.sharpness == 1 else z.mul_(self.sharpness)
+    def _derivative_of_difference(self, reference: Tensor, scores: Tensor, *, overwrite: bool) -> tuple[Tensor, float]:
+        z = self._from_core_end_(reference, scores, overwrite)
         return self._base.derivative(self._bend_(z)).contiguous(), -1 / self._base.slope_at_zero
+
+    def _from_core_end_(self, reference: Tensor, scores: Tensor, overwrite: bool) -> Tensor:
+        """`_from_core_end` of reference − scores. τ comes last: added to a large reference it would be rounded away."""
+        z = (scores.sub_(reference) if overwrite else scores - reference).add_(self.tau)
+        return z if self.sharpness == 1 else z.mul_(self.sharpness)
 
     def _bend_(self, z: Tensor) -> Tensor:
         """`_bend`, overwriting its argument."""

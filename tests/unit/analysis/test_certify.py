@@ -6,7 +6,7 @@ import math
 import pytest
 
 from linearcore import Centered, ConvolutionalFenchelYoung, Hinge, LinearCore, Logistic
-from linearcore.analysis import Certificate, certify, regret_ratio
+from linearcore.analysis import Certificate, certify, counterexample, regret_ratio
 from linearcore.structures import Sequences
 
 SITES = Sequences(2, 2)
@@ -75,6 +75,38 @@ def test_supported_says_how_hard_it_searched() -> None:
     assert "searched" in found.consistent.reason
 
 
+def test_a_narrow_core_is_not_taken_for_none() -> None:
+    """Two tags and unary scores are one binary problem a site: proven, however small τ is; and no search says otherwise."""
+    options = {"outputs": SITES, "cost": "hamming", "family": "unary"}
+    assert certify(LinearCore(tau=1e-5), "local-pairwise", **options).linear_bound.constant == pytest.approx(5e4)
+    assert not counterexample(LinearCore(tau=1e-5), "local-pairwise", starts=30, **options).refutes
+
+
+def test_a_slow_rate_is_seen() -> None:
+    """C2 tails come to their rate slowly; the sequence must reach far enough down."""
+    assert certify(LinearCore("quartic", sides=2), "centered", 4, starts=200).linear_bound.verdict == "refuted"
+
+
+def test_an_endless_core_proves_nothing() -> None:
+    """The unhinged loss 1 − u has no finite risk to bound anything with."""
+
+    class Unhinged(Hinge):
+        core = (-math.inf, math.inf)
+
+    assert certify(Unhinged(), "logodds", 3).linear_bound.verdict == "unknown"
+
+
+def test_what_no_solver_can_do_is_unknown() -> None:
+    found = certify(Hinge(), "logodds", 3)
+    assert found.convex and found.linear_bound.verdict == "unknown"
+
+
+@pytest.mark.parametrize("options", ({}, {"num_classes": 3, "outputs": SITES}), ids=("neither", "both"))
+def test_the_outputs_must_be_given_once(options: dict) -> None:
+    with pytest.raises(ValueError, match="`num_classes` must be given, or else `outputs`"):
+        counterexample(LinearCore(), "pairwise", **options)
+
+
 def test_nothing_is_certified_of_a_loss_that_is_not_convex() -> None:
     found = certify(LinearCore("quartic"), "logodds", 3)
     assert not found.convex
@@ -89,9 +121,9 @@ def test_with_one_competitor_log_odds_are_linear_and_any_surrogate_is_convex() -
 
 def test_the_report_can_be_read() -> None:
     text = str(certify(LinearCore(sides=2, base="exponential"), "centered", 3, starts=30))
-    for words in ("form centered on 3 classes", "convex            yes", "smooth            C1", "Lipschitz         inf"):
+    for words in ("form centered on 3 classes", "convex            yes", "smooth            C1", "Lipschitz of φ    inf"):
         assert words in text
-    assert "refuted" in text or "supported" in text
+    assert "linear bound      supported: no ratio below" in text
     assert "certified to" in text and "distributions solved" in text
 
 

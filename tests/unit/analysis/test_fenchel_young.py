@@ -168,7 +168,8 @@ def test_regret_ratios_are_scipys_and_no_less_than_one_over_the_number_of_classe
 
 
 def test_the_ratio_stays_where_that_of_the_sum_loss_vanishes() -> None:
-    # SPEC 5a's distribution: the pool is the two leading classes, so the ratio tends to ½.
+    # The distribution of `docs/reading-the-paper-with-care.md` (a). The pool is the two leading classes, so that the ratio
+    # tends to ½.
     ratios = [fenchel_young_regret_ratio([0.4 + d, 0.4 - d, 0.2], 1).ratio for d in (0.1, 0.01, 0.001)]
     assert ratios == pytest.approx([0.6263358, 0.5125013, 0.50125], abs=1e-6)
 

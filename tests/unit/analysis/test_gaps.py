@@ -211,7 +211,7 @@ MESSAGES = {
     "form": (lambda: minimizability_gap(Logistic(), "structured-sum", SQUARE, XOR), "`form` must be one of 'pairwise'"),
     "convex": (
         lambda: minimizability_gap(LinearCore("quartic"), "logodds", [[1.0]], [0], num_classes=3),
-        '`surrogate` must be non-increasing for form="logodds"',
+        "`surrogate` must be non-increasing for form='logodds'",
     ),
 }  # fmt: skip
 

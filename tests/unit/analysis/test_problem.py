@@ -60,7 +60,7 @@ def hamming(y: list[int], z: list[int]) -> float:
 
 
 def structured_loss(phi: Surrogate, form: str, space: Sequences, cost: str, h: Tensor, truth: int) -> float:
-    """ℓ(h, y) as SPEC section 4 has it, in loops over the whole output space."""
+    """ℓ(h, y) as `docs/notation.md` has it, in loops over the whole output space."""
     outputs = space.outputs.tolist()
     y = outputs[truth]
 

@@ -15,6 +15,29 @@ def test_a_linear_core_has_slope_one_in_the_limit(tau: float, sides: int) -> Non
     assert found.interval[0] <= 1 <= found.interval[1]
 
 
+@pytest.mark.parametrize("base", ("gamma", "quartic"))
+def test_twice_differentiable_bases_come_to_it_slowly(base: str) -> None:
+    """Like δ^⅓: still 2 % away at δ = 1e-4, and the extrapolation knows."""
+    found = rate(LinearCore(base))
+    assert found.slopes[0] < 0.99
+    assert found.limit == pytest.approx(1, abs=0.01)
+    assert found.interval[0] <= 1 <= found.interval[1]
+
+
+BAD = {
+    "deltas": ({"deltas": [1e-2, 1e-3]}, "`deltas` must be positive and rising"),
+    "prediction": ({"path": lambda d: [0.5 + d, 0.5 - d], "prediction": 7}, "`prediction` must be in"),
+    "optimal": ({"path": lambda d: [0.5 + d, 0.5 - d], "prediction": 0}, "`prediction` must be suboptimal"),
+    "form": ({"path": lambda d: [0.5 + d, 0.5 - d], "form": "sum"}, "`form` must be one of"),
+}
+
+
+@pytest.mark.parametrize(("options", "message"), BAD.values(), ids=BAD.keys())
+def test_messages(options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        rate(LinearCore(), **options)
+
+
 @pytest.mark.parametrize("surrogate", (Logistic(), SquaredHinge()), ids=repr)
 def test_a_curved_surrogate_has_slope_one_half(surrogate: Logistic) -> None:
     found = rate(surrogate)

@@ -1,4 +1,4 @@
-"""Regret ratios: the tables of SPEC 5a and section 4, certified, and by a second method."""
+"""Regret ratios, certified, and by a second method: `docs/reading-the-paper-with-care.md` (a), and unary scores."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,8 @@ from tests import oracles
 
 DELTAS = (0.1, 0.05, 0.02, 0.01, 0.005, 0.002)
 
-#: form, surrogate, p(δ), ratio at DELTAS (the last five where it has five): SPEC 5a, three decimals.
+#: form, surrogate, p(δ), ratio at DELTAS (the last five where it has five): three decimals of
+#: `docs/reading-the-paper-with-care.md` (a).
 TABLES = {
     "pairwise": ("pairwise", LinearCore(), (0.4, 0.4, 0.2), (1.320, 0.925, 0.419, 0.209, 0.104, 0.042)),
     "logodds": ("logodds", LinearCore(), (0.4, 0.4, 0.2), (0.901, 0.461, 0.176, 0.088, 0.044, 0.018)),
@@ -75,7 +76,7 @@ def test_ratios_are_those_of_a_box_constrained_search(form) -> None:
 
 
 def test_unary_scores_lose_the_structured_bound() -> None:
-    # Hamming cost, independent sites (.5 ± δ) and (.7, .3): SPEC section 4. The answer has the first site wrong.
+    # Hamming cost, independent sites (.5 ± δ) and (.7, .3). The answer has the first site wrong.
     table = {0.1: 0.26, 0.05: 0.13, 0.02: 0.052, 0.01: 0.026}
     for delta, expected in table.items():
         p = np.outer([0.5 + delta, 0.5 - delta], [0.7, 0.3]).reshape(-1)

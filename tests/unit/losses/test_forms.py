@@ -1,4 +1,4 @@
-"""Forms as objects: small, frozen, known by name, and the refusals that SPEC section 3 asks for."""
+"""Forms as objects: small, frozen, known by name, and the refusals that the library promises."""
 
 import dataclasses
 

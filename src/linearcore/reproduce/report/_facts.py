@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from linearcore.analysis import certify
 from linearcore.losses import Centered, Form, LogOdds, Pairwise
 from linearcore.surrogates import LinearCore
 from linearcore.surrogates.bases import BASES, Base
@@ -24,23 +25,31 @@ _REFUSED = {
     "logodds": "The library refuses this pair: the loss of a rising surrogate is not convex in the scores.",
 }
 
+# Why what `certify` proves is true, in words that hold for every τ; its own reason names the constant at one τ.
+_TWO = "T(t) ≥ τ·t, by putting the end of the core into the infimum."
+_MORE = "Lowering the predicted class to −τ and raising the best one by as much saves τ times the regret at least."
+# `certify` would have to search for this, for seconds, whenever a page is written.
+_NEAR_A_TIE = (
+    "Near a tie, p = (0.4 + δ, 0.4 − δ, 0.2), surrogate regret over 0-1 regret vanishes like δ; see correction (a)."
+)
+
 
 def linear_bound(surrogate: LinearCore, form: Form, more_than_two: bool) -> dict[str, str]:
     """Whether 0-1 regret ≤ surrogate regret / τ for the form's sum over competitors, and why.
 
-    The verdict is "proven", "refuted" or "refused"; it depends on base and sides only, not on τ or sharpness.
+    The verdict is "proven", "refuted" or "refused"; it depends on base and sides only, not on τ or sharpness. Theorems are
+    read from `certify`.
     """
     try:
         form.check(surrogate)
     except ValueError:
         return {"verdict": "refused", "reason": _REFUSED[form.name]}
-    if not more_than_two:
-        return {"verdict": "proven", "reason": "T(t) ≥ τ·t, by putting the end of the core into the infimum."}
-    if isinstance(form, Centered):
-        reason = "Lowering the predicted class to −τ and raising the best one by as much saves τ times the regret at least."
-        return {"verdict": "proven", "reason": reason}
-    reason = "Near a tie, p = (0.4 + δ, 0.4 − δ, 0.2), surrogate regret over 0-1 regret vanishes like δ; see correction (a)."
-    return {"verdict": "refuted", "reason": reason}
+    if more_than_two and not isinstance(form, Centered):
+        return {"verdict": "refuted", "reason": _NEAR_A_TIE}
+    found = certify(surrogate, form.name, 3 if more_than_two else 2).linear_bound
+    if found.verdict != "proven":
+        return {"verdict": found.verdict, "reason": found.reason}
+    return {"verdict": found.verdict, "reason": _MORE if more_than_two else _TWO}
 
 
 def explorer_facts() -> dict[str, Any]:

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from linearcore._checks import complaint
+from linearcore._extras import require
 from linearcore._record import environment
-from linearcore.reproduce._extras import require
+from linearcore.reproduce._experiment import VERDICTS, Claim, Verdict
 from linearcore.reproduce.experiments import EXPERIMENTS
 from linearcore.reproduce.report._evidence import LIVE, Evidence
 from linearcore.reproduce.report._facts import BASE_LABELS, FORMS, explorer_facts
 from linearcore.reproduce.report._figures import figure_markup
-from linearcore.reproduce.report._results import Claim, Experiment, Verdict, plain, read_experiments
+from linearcore.reproduce.report._results import Experiment, plain, read_experiments
 from linearcore.reproduce.report.corrections import CORRECTIONS, Correction
 
 if TYPE_CHECKING:
@@ -24,7 +25,14 @@ PAGE = "report.html"
 _ASSETS = "linearcore.reproduce.report.assets"
 
 #: From best to worst, as the contents sum an experiment up.
-_ORDER = (Verdict.HOLDS, Verdict.NOT_RUN, Verdict.CORRECTED, Verdict.FAILS)
+_ORDER: tuple[Verdict, ...] = ("holds", "not run", "holds with a correction", "does not hold")
+#: The names of the verdicts' icons in the page.
+_ICONS: dict[Verdict, str] = {
+    "holds": "holds",
+    "holds with a correction": "corrected",
+    "does not hold": "fails",
+    "not run": "not-run",
+}
 
 
 @dataclass(frozen=True)
@@ -42,7 +50,7 @@ class _Section:
     @property
     def summary(self) -> Verdict:
         """The worst verdict."""
-        return max(self.experiment.verdicts, key=_ORDER.index, default=Verdict.NOT_RUN)
+        return max(self.experiment.verdicts, key=_ORDER.index, default="not run")
 
 
 @dataclass(frozen=True)
@@ -116,7 +124,7 @@ def _render(sections: tuple[_Section, ...]) -> str:
         style=_asset("report.css"),
         scripts=[_asset(f"{name}.js") for name in ("page", "surrogate", "plot", "explorer")],
         sections=sections,
-        counts=[(verdict, verdicts.count(verdict)) for verdict in Verdict],
+        counts=[(verdict, verdicts.count(verdict)) for verdict in VERDICTS],
         ran=sum(experiment.was_run for experiment in experiments),
         titles={experiment.entry.name: experiment.entry.title for experiment in experiments},
         corrections=[_shown(correction, experiments) for correction in CORRECTIONS],
@@ -124,7 +132,7 @@ def _render(sections: tuple[_Section, ...]) -> str:
         facts=explorer_facts(),
         bases=BASE_LABELS,
         forms=[form.name for form in FORMS],
-        not_run=Verdict.NOT_RUN,
+        icon_of=_ICONS,
         available=tuple(EXPERIMENTS),
     )
 

@@ -69,6 +69,10 @@ class Base(ABC):
     def value(self, z: Tensor) -> Tensor:
         """Φ(z)."""
 
+    def value_left_(self, z: Tensor) -> Tensor:
+        """Φ(z) for z ≤ 0, without a graph; may overwrite z. Kernels call it on blocks; override it to save time."""
+        return self.value(z)
+
     @abstractmethod
     def derivative(self, z: Tensor) -> Tensor:
         """Φ'(z)."""

@@ -15,9 +15,9 @@ from linearcore.surrogates.bases._base import Base, Half
 class ExponentialBase(Base):
     """The exponential base, Φ(z) = e^z, continued linearly past z = `linear_past`.
 
-    The continuation e^p (1 + z − p) for z > p is reached only by two-sided surrogates, at margins below −τ − p. It keeps
-    value and gradient finite for every float32 margin (e^16 · 1e30 < 3e38), convex and C1, where a clamp would zero the
-    gradient of exactly the worst errors. The facts are those of e^z itself, so that `right` is unbounded.
+    The continuation e^p (1 + z − p) for z > p is reached only by two-sided surrogates, at margins below −τ − p/β. It keeps
+    value and gradient finite for float32 margins down to −1e30 (e^16 · 1e30 < 3e38), convex and C1, where a clamp would
+    zero the gradient of exactly the worst errors. The facts are those of e^z itself, so that `right` is unbounded.
 
     Args:
         linear_past: the point p.

@@ -26,6 +26,10 @@ class LogisticBase(Base):
         # softplus goes over to z past its threshold; at the default of 20 that is an error of 2e-9, at 40 of 4e-18.
         return F.softplus(z, threshold=40.0)
 
+    def value_left_(self, z: Tensor) -> Tensor:
+        # On CPUs exp2 takes a third of exp's time. Rounding the product costs |z| units in the last place of a tail e^z.
+        return z.mul_(1 / math.log(2)).exp2_().log1p_()
+
     def derivative(self, z: Tensor) -> Tensor:
         return z.sigmoid()
 

@@ -39,9 +39,9 @@ class UserBase(Base):
         3.0
     """
 
-    function: Callable[[Tensor], Tensor]
-    first: Callable[[Tensor], Tensor] | None = None
-    second: Callable[[Tensor], Tensor] | None = None
+    function: Callable[[Tensor], Tensor] = field(repr=False)
+    first: Callable[[Tensor], Tensor] | None = field(default=None, repr=False)
+    second: Callable[[Tensor], Tensor] | None = field(default=None, repr=False)
     left: Half = _UNKNOWN
     right: Half = _UNKNOWN
     is_monotone: bool = False

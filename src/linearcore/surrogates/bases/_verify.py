@@ -31,9 +31,10 @@ def verify_base(base: Base) -> None:
     _require(_matches(z, value, slope), z[1:], "have `first` equal to the derivative of `function`", "check the derivative")
     _require(_continuous(base, z, slope), z[:-1], "be continuously differentiable", "smooth the kink")
     _require(_matches_second(base, z), z, "have `second` equal to the derivative of Φ'", "check the second derivative")
-    far = torch.tensor([-1e6], dtype=torch.float64)
-    if base.vanishes:
-        _require(base.value(far) <= 1e-3 * (1 + base.at_zero), far, "vanish, as `vanishes=True` says", "declare it False")
+    for dtype in (torch.float64, torch.float32) if base.vanishes else ():
+        far = torch.tensor([-math.inf], dtype=dtype)
+        gone = (base.value(far) == 0) & (base.derivative(far) == 0)
+        _require(gone, far, "be 0 at −inf, as `vanishes=True` says", "rewrite it so that it is, or declare it False")
     if base.is_monotone:
         _require((slope >= -_TOLERANCE) | (z > 0), z, "be non-decreasing, as `is_monotone=True` says", "declare it False")
     _check_half(base, base.left, z[z <= 0], "left")

@@ -120,7 +120,11 @@ WRONG_CLAIMS = {
         {"function": lambda z: z.exp() + (z > 0.01).double(), "first": torch.exp},
         r"have `first` equal to the derivative of `function`",
     ),
-    "vanishes": ({"function": lambda z: z.exp() + 1, "vanishes": True}, r"vanish, as `vanishes=True` says"),
+    "vanishes": ({"function": lambda z: z.exp() + 1, "vanishes": True}, r"be 0 at −inf, as `vanishes=True` says"),
+    "vanishes, but NaN at −inf": (
+        {"function": lambda z: (z + torch.sqrt(z * z + 4)) / 2, "is_monotone": True, "vanishes": True},
+        r"be 0 at −inf, as `vanishes=True` says",
+    ),
 }
 
 

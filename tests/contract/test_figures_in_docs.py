@@ -1,0 +1,93 @@
+"""Figures in the docs are those of the records, rounded as printed, and no page waits for a table."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CARE = ROOT / "docs" / "reading-the-paper-with-care.md"
+RECORD = json.loads((ROOT / "docs" / "results" / "corrections.json").read_text("utf-8"))
+SIDES = {"one-sided": "1_sided", "two-sided": "2_sided"}
+PLACEHOLDER = re.compile(r"\b[A-Z]+_TABLE\b")
+
+Table = tuple[list[str], dict[str, list[str]]]
+
+
+def tables(text: str, letter: str) -> list[Table]:
+    """The header and the rows by label of every table in a section."""
+    section = text.partition(f'<a id="{letter}"></a>')[2].partition("<a id=")[0]
+    found = []
+    for block in re.findall(r"(?:^\|.*\n)+", section, re.MULTILINE):
+        header, _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in block.splitlines())
+        found.append((header, {row[0].replace("*", "").replace("`", ""): row[1:] for row in rows}))
+    return found
+
+
+def header_of(first: str, symbol: str, values: list[float]) -> list[str]:
+    return [first, f"{symbol} = {values[0]:g}", *(f"{value:g}" for value in values[1:])]
+
+
+def distribution(p: list[float]) -> str:
+    return f"p = ({p[0]:g} + δ, {p[1]:g} − δ, {', '.join(f'{share:g}' for share in p[2:])})"
+
+
+def assert_same(printed: list[str], values: list[float]) -> None:
+    """Every cell is its value, rounded to the decimals that it shows: three or more."""
+    decimals = [len(cell.partition(".")[2]) for cell in printed]
+    assert min(decimals) >= 3
+    assert printed == [f"{value:.{places}f}" for value, places in zip(values, decimals, strict=True)]
+
+
+def check_a(text: str, record: dict[str, Any]) -> None:
+    ratios = {name: item["ratios"] for name, item in record["results"]["a"].items() if isinstance(item, dict)}
+    three, four = tables(text, "a")
+    for (header, rows), classes, infix in ((three, "three", ""), (four, "four", "_four_classes")):
+        p = record["settings"]["probabilities"][classes]
+        assert header == header_of(distribution(p), "δ", record["results"]["a"]["deltas"])
+        for label, cells in rows.items():
+            form, base, sides, *tau = label.split(", ")
+            end = "".join(word.replace("τ = ", "_tau_") for word in tau)
+            assert_same(cells, ratios.pop(f"{form}{infix}_{base}_{SIDES[sides]}{end}"))
+    assert not ratios, "the record has rows that the page does not show"
+
+
+def check_l(text: str, record: dict[str, Any]) -> None:
+    item = record["results"]["l"]
+    names = {
+        "straight fit": "fitted",
+        "local slope at δ = 1e-4": "local_at_delta_1e-4",
+        "local slope at δ = 0.1": "local_at_delta_1e-1",
+    }
+    ((header, rows),) = tables(text, "l")
+    assert header == header_of("", "τ", item["tau"])
+    assert set(rows) == {f"{name}, {sides}" for name in names for sides in SIDES}
+    for label, cells in rows.items():
+        name, sides = label.split(", ")
+        assert_same(cells, item[SIDES[sides]][names[name]])
+
+
+CHECKS = {"a": check_a, "l": check_l}
+
+
+@pytest.mark.parametrize("letter", CHECKS)
+def test_tables_show_what_the_record_holds(letter: str) -> None:
+    CHECKS[letter](CARE.read_text("utf-8"), RECORD)
+
+
+@pytest.mark.parametrize(
+    ("letter", "old", "new"),
+    [("a", "| 0.419 |", "| 0.418 |"), ("a", "0.3 − δ", "0.4 − δ"), ("a", "| 0.003 |", "| 0.0 |"), ("l", "0.9960", "0.9961")],
+)
+def test_a_wrong_number_would_be_seen(letter: str, old: str, new: str) -> None:
+    text = CARE.read_text("utf-8")
+    assert old in text
+    with pytest.raises(AssertionError):
+        CHECKS[letter](text.replace(old, new), RECORD)
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.name)
+def test_no_page_waits_for_a_table(page: Path) -> None:
+    assert not PLACEHOLDER.findall(page.read_text("utf-8"))
