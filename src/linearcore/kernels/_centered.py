@@ -19,7 +19,7 @@ class CenteredKernel(RivalKernel):
 
     def _references(self, scores: Tensor, present: Tensor, chunk: slice) -> Tensor:
         total = scores.masked_fill(~present, 0.0).sum(-1, keepdim=True)
-        return total / present.sum(-1, keepdim=True).clamp(min=1)
+        return total / present.to(scores.dtype).sum(-1, keepdim=True).clamp(min=1)
 
     def _soft_without_margin(self, scores: Tensor, share: Tensor) -> Tensor:
         # Every label sees the same margins, so a competitor v counts with the shares of all labels but its own.

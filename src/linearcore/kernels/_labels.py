@@ -9,6 +9,11 @@ from torch import Tensor
 from linearcore.kernels._backend import is_differentiated
 
 
+def is_label(scores: Tensor, index: Tensor) -> Tensor:
+    """(N, C) booleans, true at `index` (N, 1). A comparison and not a scatter, so that compilers can fuse it."""
+    return torch.arange(scores.shape[-1], device=scores.device) == index
+
+
 @dataclass(frozen=True)
 class Labels:
     """Either one class a row (*hard*) or a weight on every class (*soft*).

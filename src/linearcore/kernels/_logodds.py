@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from linearcore.kernels._form import FormKernel, Kept
-from linearcore.kernels._labels import Labels
+from linearcore.kernels._labels import Labels, is_label
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class LogOddsKernel(FormKernel):
     def soft(self, scores: Tensor, labels: Labels, chunk: slice) -> Tensor:
         share = labels.share(scores)
         best = scores.argmax(-1, keepdim=True)
-        is_best = torch.zeros_like(scores, dtype=torch.bool).scatter(-1, best, True)
+        is_best = is_label(scores, best)
         counts = labels.counts(share, scores != -math.inf)
         scores = scores - scores.gather(-1, best).detach()  # Margins do not see it, and the sums below stay small.
         without_best = torch.add(*_log_sum_of_others(scores, best))
@@ -90,7 +90,7 @@ def _log_sum_of_others(scores: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
 
     Where nothing is left the rest is −inf, with zero gradient.
     """
-    others = scores.scatter(-1, index, -math.inf)
+    others = scores.masked_fill(is_label(scores, index), -math.inf)
     peak = others.detach().amax(-1, keepdim=True)
     nothing = peak == -math.inf
     peak = peak.masked_fill(nothing, 0.0)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from linearcore.kernels._form import FormKernel
-from linearcore.kernels._labels import Labels
+from linearcore.kernels._labels import Labels, is_label
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class RivalKernel(FormKernel):
         present = scores != -math.inf
         references = self._references(scores, present, slice(None))
         reference = references if references.shape[-1] == 1 else references.gather(-1, index)
-        rivals = present.scatter(-1, index, False)
+        rivals = present & ~is_label(scores, index)
         total = self._over_rivals(_minus(reference, labels.own_margin(scores)), scores, rivals)
-        return total / rivals.sum(-1).clamp(min=1) if self.normalize else total
+        return total / rivals.to(scores.dtype).sum(-1).clamp(min=1) if self.normalize else total
 
     def soft(self, scores: Tensor, labels: Labels, chunk: slice) -> Tensor:
         share = labels.share(scores)
