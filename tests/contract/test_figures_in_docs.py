@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.fresh_python import fresh_python
+
 ROOT = Path(__file__).parents[2]
 CARE = ROOT / "docs" / "reading-the-paper-with-care.md"
 RECORD = json.loads((ROOT / "docs" / "results" / "corrections.json").read_text("utf-8"))
@@ -91,3 +93,10 @@ def test_a_wrong_number_would_be_seen(letter: str, old: str, new: str) -> None:
 @pytest.mark.parametrize("page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.name)
 def test_no_page_waits_for_a_table(page: Path) -> None:
     assert not PLACEHOLDER.findall(page.read_text("utf-8"))
+
+
+def test_the_page_of_measurements_is_what_the_records_say(tmp_path: Path) -> None:
+    out = tmp_path / "measured.md"
+    done = fresh_python(str(ROOT / "docs" / "write_measured.py"), "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    assert out.read_text("utf-8") == (ROOT / "docs" / "measured.md").read_text("utf-8")
