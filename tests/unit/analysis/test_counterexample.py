@@ -37,7 +37,10 @@ def test_two_sided_centered_loses_the_bound_with_four_classes() -> None:
     assert found.refutes and found.ratio < 0.01
 
 
-@pytest.mark.parametrize(("num_classes", "tau", "base"), ((3, 1.0, "logistic"), (4, 0.5, "gamma"), (6, 2.0, "exponential")))
+@pytest.mark.parametrize(
+    ("num_classes", "tau", "base"),
+    ((3, 1.0, "logistic"), (4, 0.5, "gamma"), (5, 1.0, "truncated_quadratic"), (6, 2.0, "exponential")),
+)
 def test_one_sided_centered_keeps_it(num_classes: int, tau: float, base: str) -> None:
     """2,000 starts and more, random and adversarial, at target regrets down to 1e-4; and the search comes close to τ."""
     found = counterexample(LinearCore(base, tau=tau), "centered", num_classes, starts=2000)
