@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
+from rich.console import Console
+from rich.table import Table
 from torch.profiler import ProfilerActivity, profile
 
 
@@ -63,6 +65,16 @@ def peak_bytes(contender: Contender, device: str) -> int:
         held += event.nbytes()
         peak = max(peak, held)
     return peak
+
+
+def show(title: str, losses: Mapping[str, Mapping[str, float]]) -> None:
+    """Prints one case: a row a loss with its median, its ratio to F.cross_entropy and its peak memory."""
+    table = Table(title=title)
+    for column in ("loss", "median ms", "× F.cross_entropy", "peak MiB"):
+        table.add_column(column, justify="left" if column == "loss" else "right")
+    for name, row in losses.items():
+        table.add_row(name, f"{row['median_ms']:.3f}", f"{row['ratio_to_cross_entropy']:.2f}", f"{row['peak_mib']:.1f}")
+    Console().print(table)
 
 
 @contextmanager

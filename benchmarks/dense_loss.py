@@ -17,11 +17,9 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from rich.console import Console
-from rich.table import Table
 
 import linearcore as lc
-from _harness import Contender, interleaved_medians, peak_bytes
+from _harness import Contender, interleaved_medians, peak_bytes, show
 from linearcore._record import write_record
 
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -119,16 +117,6 @@ def run_case(shape: tuple[int, int], dtype: torch.dtype, args: argparse.Namespac
     return {"shape": list(shape), "dtype": str(dtype).removeprefix("torch."), "gradient_error": errors, "losses": rows}
 
 
-def show(case: dict[str, object]) -> None:
-    """Prints one case as a table."""
-    table = Table(title=f"{'×'.join(map(str, case['shape']))}, {case['dtype']}")
-    for column in ("loss", "median ms", "× F.cross_entropy", "peak MiB"):
-        table.add_column(column, justify="left" if column == "loss" else "right")
-    for name, row in case["losses"].items():
-        table.add_row(name, f"{row['median_ms']:.3f}", f"{row['ratio_to_cross_entropy']:.2f}", f"{row['peak_mib']:.1f}")
-    Console().print(table)
-
-
 def _command(args: argparse.Namespace) -> str:
     """What to type for the same figures; where the file went is nobody's business."""
     words = sys.argv[1:] if args.out is None else [word for word in sys.argv[1:] if word not in ("--out", str(args.out))]
@@ -153,7 +141,7 @@ def main() -> None:
     for shape in shapes:
         for dtype in dtypes:
             cases.append(run_case(shape, dtype, args))
-            show(cases[-1])
+            show(f"{'×'.join(map(str, shape))}, {cases[-1]['dtype']}", cases[-1]["losses"])
     out = args.out or Path(__file__).parent / "results" / f"dense_loss_{args.device}.json"
     settings = {key: value for key, value in vars(args).items() if key not in ("out", "seed")}
     write_record(out, command=_command(args), settings=settings, results=cases, seed=args.seed)

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 import linearcore as lc
-from _harness import Contender, interleaved_medians, peak_bytes
+from _harness import Contender, interleaved_medians, peak_bytes, show
 from linearcore._record import write_record
 from linearcore.analysis import regret_ratio
 from linearcore.analysis._fenchel_young import fenchel_young_loss, fenchel_young_point
@@ -84,16 +84,6 @@ def ratios(middle: tuple[float, ...]) -> dict[str, list[float]]:
     return {name: [round(ratio, 5) for ratio in found] for name, found in (theirs | ours).items()}
 
 
-def show(case: dict[str, object]) -> None:
-    """Prints one case as a table."""
-    table = Table(title=f"{'×'.join(map(str, case['shape']))}, scores of scale {case['scale']}")
-    for column in ("loss", "median ms", "× F.cross_entropy", "peak MiB"):
-        table.add_column(column, justify="left" if column == "loss" else "right")
-    for name, row in case["losses"].items():
-        table.add_row(name, f"{row['median_ms']:.3f}", f"{row['ratio_to_cross_entropy']:.2f}", f"{row['peak_mib']:.2f}")
-    Console().print(table)
-
-
 def show_ratios(path: str, found: dict[str, list[float]]) -> None:
     """Prints the regret ratios along one path."""
     table = Table(title=f"surrogate regret / 0-1 regret at p = {path}")
@@ -124,7 +114,7 @@ def main() -> None:
     for num_classes in args.classes.split(","):
         for scale in args.scales.split(","):
             cases.append(run_case(int(num_classes), float(scale), args))
-            show(cases[-1])
+            show(f"{'×'.join(map(str, cases[-1]['shape']))}, scores of scale {scale}", cases[-1]["losses"])
     found = {path: ratios(middle) for path, middle in PATHS.items()}
     for path, row in found.items():
         show_ratios(path, row)
