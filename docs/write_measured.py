@@ -111,8 +111,8 @@ kernels are still to come. Before timing, each form also ran with host synchroni
 _FENCHEL_YOUNG = """## The convolutional Fenchel–Young loss
 
 Cao et al. (2025) have a loss with a linear bound for any number of classes. With the closed form of its inner problem
-([The consistency lab](consistency-lab.md)) it is no strawman: with up to ten classes it takes about as long as our `centered`,
-with 1000 two to five times as long. Forward + backward, float32, one CPU core.
+([The consistency lab](consistency-lab.md)) it is no strawman: with up to ten classes it takes about as long as our
+`centered`, with 1000 two to five times as long. Forward + backward, float32, one CPU core.
 """
 
 _RATIOS = """The least surrogate regret of a wrong prediction, over its 0-1 regret. A linear bound keeps a row away from

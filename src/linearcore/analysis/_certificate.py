@@ -104,7 +104,7 @@ def _evidence(finding: Finding) -> list[str]:
     found = finding.counterexample
     if found is None:
         return []
-    p = ", ".join(f"{share:.6g}" for share in found.probabilities)
+    p = ", ".join(repr(float(share)) for share in found.probabilities)  # All digits, so that they still add up to 1.
     lines = [
         f"    p = ({p}), predicting output {found.prediction}: target regret {found.target_regret:.3g},",
         f"    surrogate regret / target regret = {found.ratio:.3g}, certified to {found.residual:.0e}",

@@ -57,7 +57,7 @@ def certify(
         return _unknown(surrogate, problem, "the loss is not convex, so that no minimum can be certified")
     bound = _proven_bound(surrogate, problem)
     if bound is None and not can_solve(surrogate, problem):
-        return _unknown(surrogate, problem, "no solver here certifies minima of a surrogate with a kink in this form")
+        return _unknown(surrogate, problem, "minima of the hinge are certified in the forms pairwise and centered alone")
     found: Counterexample | None = None
     if bound is None:
         found = counterexample(
@@ -104,7 +104,8 @@ def _bound(surrogate: Surrogate, constant: float, reason: str) -> Finding:
 
 def _searched_bound(found: Counterexample) -> Finding:
     if found.refutes:
-        return Finding("refuted", "surrogate regret vanishes faster than target regret", counterexample=found)
+        how = "is zero where target regret is not" if found.ratios[-1] <= 1e-9 else "vanishes faster than target regret"
+        return Finding("refuted", f"surrogate regret {how}", counterexample=found)
     reason = f"no ratio below {found.ratio:.3g} was found, which is no proof"
     return Finding("supported", reason, counterexample=found)
 

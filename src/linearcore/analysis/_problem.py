@@ -35,7 +35,7 @@ class Problem:
     family: str = "free"
 
     def __post_init__(self) -> None:
-        if isinstance(self.outputs, int):
+        if not isinstance(self.outputs, Sequences):
             object.__setattr__(self, "outputs", Sequences(self.outputs))
         one_of("cost", self.cost, COSTS)
         one_of("family", self.family, FAMILIES)

@@ -20,8 +20,8 @@ def demo(
     """Train one small network with five losses on digits whose training labels are partly wrong.
 
     Cross-entropy, hinge, and the linear-core loss in its three forms get the same network, start, batches and wrong labels.
-    The table says how well each reads clean test digits, whoever wins. Takes about a minute; writes demo.png, demo.svg and
-    demo.json.
+    The table says how well each reads clean test digits, whoever wins. Takes about half a minute; writes demo.png, demo.svg
+    and demo.json.
 
     \b
     Examples

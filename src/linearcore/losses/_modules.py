@@ -2,7 +2,7 @@
 
 from torch import Tensor, nn
 
-from linearcore._checks import one_of
+from linearcore._checks import complaint, one_of
 from linearcore._reduce import check_reduction
 from linearcore._typing import Reduction
 from linearcore.kernels import BACKENDS
@@ -64,6 +64,9 @@ class LinearCoreLoss(nn.Module):
         self.reduction: Reduction = reduction
         self.backend = backend
         self.validate = validate
+        for name, vector in (("weight", weight), ("class_margin", class_margin)):
+            if not (vector is None or isinstance(vector, Tensor)):
+                raise TypeError(complaint(name, "be a torch tensor", type(vector).__name__, "wrap it in torch.as_tensor"))
         self.register_buffer("weight", weight)
         self.register_buffer("class_margin", class_margin)
 

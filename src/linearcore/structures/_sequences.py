@@ -29,6 +29,8 @@ class Sequences:
 
     def __post_init__(self) -> None:
         for name, least in (("num_tags", 2), ("length", 1)):
+            if not isinstance(getattr(self, name), int):
+                raise TypeError(complaint(name, "be an integer", repr(getattr(self, name)), "count the outputs"))
             if getattr(self, name) < least:
                 raise ValueError(
                     complaint(name, f"be at least {least}", getattr(self, name), "there is nothing to choose from")

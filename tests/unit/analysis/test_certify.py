@@ -134,3 +134,19 @@ def test_json_is_json_and_says_the_same() -> None:
     assert plain["linear_bound"]["verdict"] == found.linear_bound.verdict
     assert plain["outputs"] == {"num_tags": 3, "length": 1}
     assert isinstance(found, Certificate)
+
+
+def test_what_is_printed_can_be_checked_again() -> None:
+    """All digits are printed, so that the distribution still adds up to 1 when it is typed in."""
+    import re
+
+    text = str(certify(LinearCore(), "pairwise", 3, starts=40))
+    found = re.search(r"p = \((.*)\), predicting output (\d)", text)
+    assert found is not None
+    p = [float(word) for word in found[1].split(",")]
+    assert regret_ratio(LinearCore(), "pairwise", p, int(found[2])).ratio < 0.05
+
+
+def test_a_number_of_classes_must_be_a_number_of_classes() -> None:
+    with pytest.raises(TypeError, match="`num_tags` must be an integer, got 3.5"):
+        certify(LinearCore(), "pairwise", 3.5)

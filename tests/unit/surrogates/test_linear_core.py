@@ -43,7 +43,9 @@ def test_unknown_base_lists_the_known_ones() -> None:
 
 @pytest.mark.parametrize("base", (abs, None, 1.0, LogisticBase), ids=("function", "None", "number", "class"))
 def test_base_of_a_wrong_type(base: object) -> None:
-    message = rf"`base` must be a name or a `Base`, got {type(base).__name__}; wrap a callable in `UserBase`"
+    message = (
+        rf"`base` must be a name or a `Base`, got {type(base).__name__}; wrap a callable in linearcore.surrogates.UserBase"
+    )
     with pytest.raises(TypeError, match=message):
         LinearCore(base)
 

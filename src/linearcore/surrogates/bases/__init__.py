@@ -20,7 +20,11 @@ def resolve_base(base: str | Base) -> Base:
     if isinstance(base, Base):
         return base
     if not isinstance(base, str):
-        raise TypeError(complaint("base", "be a name or a `Base`", type(base).__name__, "wrap a callable in `UserBase`"))
+        raise TypeError(
+            complaint(
+                "base", "be a name or a `Base`", type(base).__name__, "wrap a callable in linearcore.surrogates.UserBase"
+            )
+        )
     one_of("base", base, BASES, "or pass a `Base` of your own, for example a `UserBase`")
     return BASES[base]
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from linearcore._checks import complaint
 from linearcore.surrogates.bases._base import Base, Half
 from linearcore.surrogates.bases._verify import verify_base
 
 _UNKNOWN = Half(slope=math.inf, curvature=math.inf)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class UserBase(Base):
     """A base from a callable, checked when it is made.
 
@@ -52,9 +53,23 @@ class UserBase(Base):
 
     def __post_init__(self) -> None:
         zero = torch.zeros(1, dtype=torch.float64)
+        try:
+            is_elementwise = self.value(zero).shape == self.derivative(zero).shape == zero.shape
+        except Exception as error:
+            raise TypeError(
+                complaint("function", "map tensors to tensors", f"{error!r}", "write it with torch operations")
+            ) from error
+        if not is_elementwise:
+            shape = tuple(self.value(zero).shape)
+            raise TypeError(
+                complaint("function", "keep the shape of its tensor", shape, "write it with elementwise operations")
+            )
         object.__setattr__(self, "_at_zero", float(self.value(zero)))
         object.__setattr__(self, "_slope_at_zero", float(self.derivative(zero)))
         verify_base(self)
+
+    def __repr__(self) -> str:
+        return f"UserBase({self.name!r})"
 
     @property
     def at_zero(self) -> float:

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -132,3 +133,26 @@ WRONG_CLAIMS = {
 def test_claims_that_are_not_true(claims: dict, message: str) -> None:
     with pytest.raises(ValueError, match="`base` must " + message):
         UserBase(**{"function": torch.exp, **claims})
+
+
+WRONG_KINDS = {
+    "no function": "exp",
+    "a function of floats": math.exp,
+    "a function of arrays": np.exp,
+}
+
+
+@pytest.mark.parametrize("function", WRONG_KINDS.values(), ids=WRONG_KINDS.keys())
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_functions_of_the_wrong_kind(function: object) -> None:
+    with pytest.raises(TypeError, match="`function` must map tensors to tensors, got .*; write it with torch operations"):
+        UserBase(function)
+
+
+def test_a_function_that_sums() -> None:
+    with pytest.raises(TypeError, match="`function` must keep the shape of its tensor"):
+        UserBase(lambda z: z.exp().sum())
+
+
+def test_it_prints_as_its_name() -> None:
+    assert repr(LinearCore(UserBase(torch.exp, name="mine"))) == "LinearCore(UserBase('mine'), tau=1, sides=1, sharpness=1)"
