@@ -145,7 +145,7 @@ WRONG_KINDS = {
 @pytest.mark.parametrize("function", WRONG_KINDS.values(), ids=WRONG_KINDS.keys())
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_functions_of_the_wrong_kind(function: object) -> None:
-    with pytest.raises(TypeError, match="`function` must map tensors to tensors, got .*; write it with torch operations"):
+    with pytest.raises(TypeError, match=r"`function` must map tensors to tensors, got .*; write it with torch operations"):
         UserBase(function)
 
 
