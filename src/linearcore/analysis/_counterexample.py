@@ -144,6 +144,7 @@ class _Search:
     def __init__(self, surrogate: Surrogate, problem: Problem, stream: torch.Generator) -> None:
         self.surrogate, self.problem, self.stream = surrogate, problem, stream
         self.searched = self.unsolved = 0
+        self.scale = min(1.0, core_constant(surrogate) or 1.0)
 
     def starts(self, number: int) -> list[_Candidate]:
         """Random and adversarial distributions, each with a prediction.
@@ -177,7 +178,7 @@ class _Search:
 
     def report(self, best: list[_Candidate]) -> Counterexample:
         """The result, with a sequence of falling regrets; of several small ratios, the one that is small soonest."""
-        small = [item for item in best if item.ratio < SMALL * min(1.0, core_constant(self.surrogate) or 1.0)] or best[:1]
+        small = [item for item in best if item.ratio < SMALL * self.scale] or best[:1]
         small = [item for item in small if item.prediction == small[0].prediction]
         regrets, sequences = self._sequences(small)
         soonest = int(sequences[_SOON].argmin())
@@ -192,7 +193,7 @@ class _Search:
             ratios=ratios.numpy(),
             searched=self.searched,
             unsolved=self.unsolved,
-            scale=min(1.0, core_constant(self.surrogate) or 1.0),
+            scale=self.scale,
         )
 
     def _sequences(self, items: list[_Candidate]) -> tuple[Tensor, Tensor]:
