@@ -1,5 +1,6 @@
 """Linear-Core surrogate losses for PyTorch: convex, smooth, and exactly linear around margin zero."""
 
+from linearcore.heads import ChainCRF, ChainSSVM, LinearCoreChain
 from linearcore.losses import (
     BinaryLinearCoreLoss,
     Centered,
@@ -24,11 +25,14 @@ from linearcore.surrogates import (
 __all__ = [
     "BinaryLinearCoreLoss",
     "Centered",
+    "ChainCRF",
+    "ChainSSVM",
     "ConvolutionalFenchelYoung",
     "Exponential",
     "Form",
     "Hinge",
     "LinearCore",
+    "LinearCoreChain",
     "LinearCoreLoss",
     "LogOdds",
     "Logistic",

@@ -13,6 +13,7 @@ SURROGATES = {
 }  # fmt: skip
 FORMS = {"Form", "Pairwise", "Centered", "LogOdds"}
 LOSSES = {"binary_loss", "multiclass_loss", "BinaryLinearCoreLoss", "LinearCoreLoss"}
+HEADS = {"LinearCoreChain", "ChainCRF", "ChainSSVM"}
 
 #: The documented arguments with their defaults, in order; an ellipsis marks one that must be given or is checked elsewhere.
 SIGNATURES = {
@@ -41,11 +42,21 @@ SIGNATURES = {
         "backend": "auto",
         "validate": False,
     },
+    "LinearCoreChain": {
+        "num_tags": ...,
+        "batch_first": False,
+        "surrogate": lc.LinearCore(),
+        "form": "logodds",
+        "rank": None,
+        "constraints": None,
+    },
+    "ChainCRF": {"num_tags": ..., "batch_first": False},
+    "ChainSSVM": {"num_tags": ..., "batch_first": False},
 }
 
 
 def test_public_names_are_these():
-    assert set(lc.__all__) == SURROGATES | FORMS | LOSSES
+    assert set(lc.__all__) == SURROGATES | FORMS | LOSSES | HEADS
     assert set(noise.__all__) == {"NoisyLabels", "symmetric"}
 
 

@@ -8,9 +8,13 @@ from linearcore.kernels._binary import binary_elements
 from linearcore.kernels._centered import CenteredKernel
 from linearcore.kernels._dense import dense_rows
 from linearcore.kernels._form import FormKernel
+from linearcore.kernels._kbest import kbest
 from linearcore.kernels._labels import Labels
+from linearcore.kernels._local import local_scores, low_rank_scores
 from linearcore.kernels._logodds import LogOddsKernel
 from linearcore.kernels._pairwise import PairwiseKernel
+from linearcore.kernels._partition import log_partition, posterior
+from linearcore.kernels._viterbi import beam, viterbi
 
 __all__ = [
     "BACKENDS",
@@ -19,6 +23,13 @@ __all__ = [
     "Labels",
     "LogOddsKernel",
     "PairwiseKernel",
+    "beam",
     "binary_elements",
     "dense_rows",
+    "kbest",
+    "local_scores",
+    "log_partition",
+    "low_rank_scores",
+    "posterior",
+    "viterbi",
 ]

@@ -13,9 +13,10 @@ This layer checks, reshapes, reduces and dispatches; the computation is in `kern
 from linearcore.losses._binary import binary_loss
 from linearcore.losses._forms import FORMS, Centered, Form, LogOdds, Pairwise
 from linearcore.losses._modules import BinaryLinearCoreLoss, LinearCoreLoss
-from linearcore.losses._multiclass import check_surrogate, multiclass_loss
+from linearcore.losses._multiclass import DEFAULT_SURROGATE, check_surrogate, checked_form, multiclass_loss
 
 __all__ = [
+    "DEFAULT_SURROGATE",
     "FORMS",
     "BinaryLinearCoreLoss",
     "Centered",
@@ -25,5 +26,6 @@ __all__ = [
     "Pairwise",
     "binary_loss",
     "check_surrogate",
+    "checked_form",
     "multiclass_loss",
 ]

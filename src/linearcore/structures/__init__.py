@@ -1,5 +1,23 @@
 """Structures: what an output is."""
 
-from linearcore.structures._sequences import COSTS, FAMILIES, Sequences
+from linearcore.structures._chain import Chain, Sites, path_score
+from linearcore.structures._constraints import Constraints, bio, bioes, bmes
+from linearcore.structures._costs import COSTS, Cost, Hamming, ZeroOne, resolve_cost
+from linearcore.structures._sequences import FAMILIES, Sequences
 
-__all__ = ["COSTS", "FAMILIES", "Sequences"]
+__all__ = [
+    "COSTS",
+    "FAMILIES",
+    "Chain",
+    "Constraints",
+    "Cost",
+    "Hamming",
+    "Sequences",
+    "Sites",
+    "ZeroOne",
+    "bio",
+    "bioes",
+    "bmes",
+    "path_score",
+    "resolve_cost",
+]

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from linearcore._checks import complaint, one_of
+from linearcore.structures._costs import Cost, resolve_cost
 
 #: Enumerating more outputs than this is asking for a sampler.
 MOST_OUTPUTS = 20_000
 
-COSTS = ("zero-one", "hamming")
 FAMILIES = ("free", "unary", "chain")
 
 
@@ -52,11 +52,11 @@ class Sequences:
         sites = torch.meshgrid(*[torch.arange(self.num_tags)] * self.length, indexing="ij")
         return torch.stack([site.reshape(-1) for site in sites], -1)
 
-    def cost(self, name: str) -> Tensor:
-        """(M, M): ℓ(answer, truth): 1 unless equal ("zero-one"), or the share of wrong sites ("hamming")."""
-        one_of("cost", name, COSTS)
-        differs = self.outputs.unsqueeze(1) != self.outputs.unsqueeze(0)
-        return differs.any(-1).double() if name == "zero-one" else differs.double().mean(-1)
+    def cost(self, cost: str | Cost) -> Tensor:
+        """(M, M): ℓ(answer, truth): 1 unless equal ("zero-one"), the share of wrong sites ("hamming"), or any `Cost`."""
+        measure = resolve_cost(cost)
+        measure.check(self.num_tags)
+        return measure.between(self.outputs.unsqueeze(1), self.outputs, dtype=torch.float64)
 
     def features(self, family: str) -> Tensor:
         """(M, D): the outputs' features; a family of scores is all h = features · θ.

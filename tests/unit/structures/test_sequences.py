@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from linearcore.structures import COSTS, FAMILIES, Sequences
+from linearcore.structures import COSTS, FAMILIES, Hamming, Sequences, ZeroOne
 
 SHAPES = {"classes": (4, 1), "pairs": (2, 2), "triples": (3, 3), "long": (2, 5)}
 every_shape = pytest.mark.parametrize(("num_tags", "length"), SHAPES.values(), ids=SHAPES.keys())
@@ -28,6 +28,19 @@ def test_costs(num_tags: int, length: int) -> None:
     hamming = [[sum(a != b for a, b in zip(y, z, strict=True)) / length for z in outputs] for y in outputs]
     assert space.cost("hamming").tolist() == hamming
     assert space.cost("zero-one").tolist() == [[float(y != z) for z in outputs] for y in outputs]
+
+
+@every_shape
+def test_costs_that_are_no_names(num_tags: int, length: int) -> None:
+    space, outputs = Sequences(num_tags, length), listed(num_tags, length)
+    assert torch.equal(space.cost(ZeroOne()), space.cost("zero-one"))
+    # Powers of two add up and divide the same way in any order; the rows are answers, the columns truths.
+    weight = [2.0**tag for tag in range(num_tags)]
+    expected = [
+        [sum(weight[b] for a, b in zip(y, z, strict=True) if a != b) / sum(weight[b] for b in z) for z in outputs]
+        for y in outputs
+    ]
+    assert space.cost(Hamming(torch.tensor(weight))).tolist() == expected
 
 
 @every_shape
@@ -98,5 +111,7 @@ def test_messages_of_the_space(arguments: tuple[int, ...], message: str) -> None
 def test_messages_of_costs_and_families() -> None:
     with pytest.raises(ValueError, match=f"`cost` must be one of {', '.join(map(repr, COSTS))}, got 'edit'"):
         Sequences(2).cost("edit")
+    with pytest.raises(ValueError, match=r"`weight` must have shape \(2,\), got \(3,\); give one number a tag"):
+        Sequences(2, 2).cost(Hamming(torch.ones(3)))
     with pytest.raises(ValueError, match="`family` must be one of 'free', 'unary', 'chain', got 'tree'"):
         Sequences(2).features("tree")

@@ -1,0 +1,17 @@
+"""Heads: modules with parameters that turn a network's emissions into a loss over structures, and decode.
+
+All chain heads have one interface, torchcrf's and more; the loss is the word that changes:
+
+    head = LinearCoreChain(num_tags)     margins to all single-site changes, O(L·|Y|)
+    head = ChainCRF(num_tags)            log-likelihood, O(L·|Y|²), with posteriors
+    head = ChainSSVM(num_tags)           hinge of the most violated sequence, O(L·|Y|²)
+
+This layer checks, lays out and reduces; the computation is in `kernels`.
+"""
+
+from linearcore.heads._chain import ChainHead
+from linearcore.heads._crf import ChainCRF
+from linearcore.heads._linear_core import LinearCoreChain
+from linearcore.heads._ssvm import ChainSSVM
+
+__all__ = ["ChainCRF", "ChainHead", "ChainSSVM", "LinearCoreChain"]

@@ -1,0 +1,235 @@
+"""What the three chain heads share: parameters, masks, reductions, constraints and decoding."""
+
+import math
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor, nn
+
+from linearcore._checks import complaint
+from linearcore._typing import compute_dtype
+from linearcore.heads._batch import IGNORED_TAG, Batch, can_read, check_shapes, check_values, to_batch
+from linearcore.kernels import beam, kbest, viterbi
+from linearcore.structures import Chain, Constraints, Sites
+
+REDUCTIONS = ("none", "sum", "mean", "token_mean")
+
+
+class ChainHead(nn.Module, ABC):
+    """A linear chain over |Y| tags on top of a network's emissions, with torchcrf's interface.
+
+        h(x, y) = start[y_1] + Σ_j emissions[j, y_j] + Σ_{j>1} transitions[y_{j−1}, y_j] + end[y_L]
+
+    A subclass says what its loss is; everything else is here, so that changing the loss is changing one word.
+
+    Masks are torchcrf's: the first position of every chain must be on. Beyond torchcrf, positions that are off in between
+    are skipped (the last position before them that is on is the neighbour), and a tag of −100 counts as off, also in front.
+
+    Args:
+        num_tags: |Y|.
+        batch_first: emissions are (B, L, |Y|) and not (L, B, |Y|); tags and masks alike.
+        rank: r, for transitions = F Tᵀ with two factors (|Y|, r) instead of one matrix with |Y|² entries.
+        constraints: transitions, first and last tags that are forbidden, in training and in decoding.
+        validate: look at the numbers too (masks, tags in range, constraints obeyed), as torchcrf does. On an accelerator
+            each look waits for it; False never waits. Under torch.compile and in CUDA graphs nothing is looked at.
+    """
+
+    _forbidden_start: Tensor | None
+    _forbidden_transitions: Tensor | None
+    _forbidden_end: Tensor | None
+
+    def __init__(
+        self,
+        num_tags: int,
+        batch_first: bool = False,
+        *,
+        rank: int | None = None,
+        constraints: Constraints | None = None,
+        validate: bool = True,
+    ) -> None:
+        if not isinstance(num_tags, int) or num_tags <= 0:
+            raise ValueError(f"invalid number of tags: {num_tags}; count them, from 1 up")
+        if rank is not None and (not isinstance(rank, int) or rank <= 0):
+            advice = "for example 32, or None for a full matrix"
+            raise ValueError(complaint("rank", "be a positive integer or None", repr(rank), advice))
+        super().__init__()
+        self.num_tags = num_tags
+        self.batch_first = batch_first
+        self.rank = rank
+        self.constraints = _checked(constraints, num_tags)
+        self.validate = validate
+        self.start_transitions = nn.Parameter(torch.empty(num_tags))
+        self.end_transitions = nn.Parameter(torch.empty(num_tags))
+        if rank is None:
+            self.transitions = nn.Parameter(torch.empty(num_tags, num_tags))
+        else:
+            self.transitions_from = nn.Parameter(torch.empty(num_tags, rank))
+            self.transitions_to = nn.Parameter(torch.empty(num_tags, rank))
+        # Buffers follow the module to its device. They are no part of its state, which is torchcrf's.
+        for name in ("start", "transitions", "end"):
+            forbidden = None if constraints is None else ~getattr(constraints, name)
+            self.register_buffer(f"_forbidden_{name}", forbidden, persistent=False)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws all scores from U(−0.1, 0.1) as torchcrf does, in the same order; factors so that their product is alike."""
+        nn.init.uniform_(self.start_transitions, -0.1, 0.1)
+        nn.init.uniform_(self.end_transitions, -0.1, 0.1)
+        if self.rank is None:
+            nn.init.uniform_(self.transitions, -0.1, 0.1)
+        else:
+            # The variance of an entry of F Tᵀ is r·σ⁴, that of U(−0.1, 0.1) is 0.01/3.
+            spread = (0.01 / 3 / self.rank) ** 0.25
+            nn.init.normal_(self.transitions_from, 0.0, spread)
+            nn.init.normal_(self.transitions_to, 0.0, spread)
+
+    def extra_repr(self) -> str:
+        extra = "" if self.rank is None else f", rank={self.rank}"
+        extra += ", batch_first=True" if self.batch_first else ""
+        return f"num_tags={self.num_tags}{extra}{', constrained' if self.constraints is not None else ''}"
+
+    def forward(self, emissions: Tensor, tags: Tensor, mask: Tensor | None = None, reduction: str = "sum") -> Tensor:
+        """The negated loss, so that `-head(...)` trains, as with torchcrf; for `ChainCRF` it is the log-likelihood.
+
+        Args:
+            emissions: (L, B, |Y|), or (B, L, |Y|) with `batch_first`; any floating dtype, computed in float32 or float64.
+            tags: (L, B) or (B, L) integers; −100 counts as masked.
+            mask: like `tags`, booleans or 0 and 1; None means all on.
+            reduction: "none" gives (B,); "sum" and "mean" are over chains; "token_mean" divides by the number of tags.
+
+        Raises:
+            ValueError, TypeError: if shapes, dtypes or options do not fit, and with `validate` if the first position is off,
+                a tag is out of range, or tags disobey the constraints.
+        """
+        if reduction not in REDUCTIONS:
+            raise ValueError(f"invalid reduction: {reduction}; choose one of {', '.join(REDUCTIONS)}")
+        batch = self._batch(emissions, tags, mask)
+        losses = self._losses(batch)
+        result = torch.promote_types(emissions.dtype, self.start_transitions.dtype)
+        if reduction == "none":
+            return -losses.to(result)
+        total = -losses.sum()
+        if reduction == "mean":
+            total = total / losses.shape[0] if losses.shape[0] else total / total.new_zeros(())
+        if reduction == "token_mean":
+            total = total / batch.sites.mask.sum()
+        return total.to(result)
+
+    @abstractmethod
+    def _losses(self, batch: Batch) -> Tensor:
+        """(B,): what each chain loses."""
+
+    def viterbi(self, emissions: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """The best tags, in the layout of `mask` and −100 where it is off, and their scores (B,). Exact.
+
+        Time O(L·B·|Y|²), on CPUs less for sharp scores; memory L×B×|Y|. No gradient. For torch.export wrap the head in a
+        module whose `forward` calls this; the length is then fixed, the batch size need not be.
+        """
+        batch = self._batch(emissions, None, mask)
+        tags, scores = viterbi(batch.emissions, self.chain(batch.emissions), batch.sites)
+        return self._layout(tags), scores
+
+    def beam(self, emissions: Tensor, width: int, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Like `viterbi`, but only the `width` best partial sequences go on at each position: time O(L·B·|Y|·width).
+
+        The scores are those of the tags found. Under hard constraints a narrow beam may lose all paths; −inf then.
+        """
+        batch = self._batch(emissions, None, mask)
+        tags, scores = beam(batch.emissions, self.chain(batch.emissions), batch.sites, _count("width", width))
+        return self._layout(tags), scores
+
+    def kbest(self, emissions: Tensor, k: int, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """The k best tag sequences, best first: tags (k, …) with the layout of `mask` behind, and scores (k, B).
+
+        Where there are fewer than k, the rest has score −inf and tags of −100. Time O(L·B·|Y|·(|Y| + k²)).
+        """
+        batch = self._batch(emissions, None, mask)
+        tags, scores = kbest(batch.emissions, self.chain(batch.emissions), batch.sites, _count("k", k))
+        return self._layout(tags), scores
+
+    def decode(self, emissions: Tensor, mask: Tensor | None = None, *, width: int | None = None) -> list[list[int]]:
+        """The best tags as torchcrf's lists, one a chain, without the positions that are off.
+
+        Args:
+            width: a beam of that width instead of the exact search.
+        """
+        tags, _ = self.viterbi(emissions, mask) if width is None else self.beam(emissions, width, mask)
+        rows = tags if self.batch_first else tags.t()
+        return [[tag for tag in row if tag != IGNORED_TAG] for row in rows.tolist()]
+
+    def confidence(self, emissions: Tensor, mask: Tensor | None = None, tags: Tensor | None = None) -> Tensor:
+        """How sure the head is of each of its tags (or of yours), in [0, 1] and in the layout of `mask`; 0 where off."""
+        if tags is None:
+            tags, _ = self.viterbi(emissions, mask)
+        with torch.no_grad():
+            batch = self._batch(emissions, tags, mask)
+            return self._layout(self._confidence(batch).masked_fill(~batch.sites.mask, 0.0))
+
+    @abstractmethod
+    def _confidence(self, batch: Batch) -> Tensor:
+        """(L, B): how sure the head is of the tags in `batch`."""
+
+    def chain(self, like: Tensor | None = None) -> Chain:
+        """The chain's scores, constraints put in as −inf, in the dtype of `like` or else their own."""
+        dtype = self.start_transitions.dtype if like is None else like.dtype
+        if self.rank is None:
+            matrix = self.transitions.to(dtype)
+        else:
+            with torch.autocast(self.transitions_to.device.type, enabled=False):
+                matrix = self.transitions_from.to(dtype) @ self.transitions_to.to(dtype).t()
+        return Chain(
+            _without(self.start_transitions.to(dtype), self._forbidden_start),
+            _without(matrix, self._forbidden_transitions),
+            _without(self.end_transitions.to(dtype), self._forbidden_end),
+        )
+
+    def _batch(self, emissions: Tensor, tags: Tensor | None, mask: Tensor | None) -> Batch:
+        check_shapes(self.num_tags, emissions, tags, mask)
+        batch = to_batch(emissions, tags, mask, batch_first=self.batch_first)
+        if self.validate and can_read(emissions):
+            check_values(self.num_tags, batch, mask, batch_first=self.batch_first)
+            self._check_constraints(batch)
+        dtype = torch.promote_types(compute_dtype(emissions), compute_dtype(self.start_transitions))
+        return batch._replace(emissions=batch.emissions.to(dtype))
+
+    def _check_constraints(self, batch: Batch) -> None:
+        if self.constraints is None:
+            return
+        for length in batch.sites.mask.sum(0).unique().tolist():
+            if length and not self.constraints.has_path(length):
+                advice = "allow more, or leave such chains out"
+                raise ValueError(
+                    complaint("constraints", "leave a path for every chain", f"none of length {length}", advice)
+                )
+        if batch.tags is not None:
+            sites = Sites(*(part.cpu() for part in batch.sites))
+            wrong = self.constraints.violations(batch.tags.cpu(), sites)
+            if bool(wrong.any()):
+                time, chain = wrong.nonzero()[0].tolist()
+                got = f"{int(wrong.sum())} that do not, the first at position {time} of chain {chain}"
+                raise ValueError(complaint("tags", "obey `constraints`", got, "mend the labels, or forbid less"))
+
+    def _layout(self, tensor: Tensor) -> Tensor:
+        """From time first to what the user has."""
+        return tensor.transpose(-1, -2) if self.batch_first else tensor
+
+
+def _checked(constraints: Constraints | None, num_tags: int) -> Constraints | None:
+    if constraints is not None and not isinstance(constraints, Constraints):
+        advice = "for example linearcore.structures.bio(names)"
+        raise TypeError(complaint("constraints", "be `Constraints` or None", type(constraints).__name__, advice))
+    if constraints is not None and constraints.num_tags != num_tags:
+        raise ValueError(
+            complaint("constraints", f"be for {num_tags} tags", constraints.num_tags, "list all tags, in order")
+        )
+    return constraints
+
+
+def _without(scores: Tensor, forbidden: Tensor | None) -> Tensor:
+    return scores if forbidden is None else scores.masked_fill(forbidden, -math.inf)
+
+
+def _count(name: str, number: int) -> int:
+    if not isinstance(number, int) or number < 1:
+        raise ValueError(complaint(name, "be a positive integer", repr(number), "for example 16"))
+    return number

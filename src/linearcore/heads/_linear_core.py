@@ -1,0 +1,107 @@
+"""The linear-core chain."""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from linearcore.heads._batch import Batch
+from linearcore.heads._chain import ChainHead
+from linearcore.kernels import Labels, dense_rows, local_scores, low_rank_scores
+from linearcore.losses import DEFAULT_SURROGATE, Centered, Form, LogOdds, Pairwise, checked_form
+from linearcore.structures import Constraints, Cost, Hamming, resolve_cost
+from linearcore.surrogates import Surrogate
+
+
+class LinearCoreChain(ChainHead):
+    """A margin loss over all single-site changes of the true tags: O(L·|Y|) where a CRF or an SSVM needs O(L·|Y|²).
+
+        s_j(v) = h(x, y with y_j → v)          Σ_j of a form over the scores s_j, with label y_j
+
+        logodds    φ(s_j(y_j) − logsumexp_{v≠y_j} s_j(v))        trains like a CRF at a fraction of its cost (default)
+        pairwise   Σ_{v≠y_j} φ(s_j(y_j) − s_j(v))               the paper's sum, over local candidates
+        centered   Σ_{v≠y_j} φ(−(s_j(v) − mean s_j))
+
+    It is an objective of the pseudo-likelihood kind: every site learns its best tag given its true neighbours. Without
+    transitions, `centered` bounds the Hamming regret linearly. With them nothing is guaranteed of the decoded sequence in
+    the worst case; it is what trains in practice, and `docs/chain-heads.md` shows both.
+
+    Args:
+        num_tags, batch_first, rank, constraints, validate: as in `ChainHead`. With constraints a candidate that they
+            forbid is no candidate.
+        surrogate: φ.
+        form: "logodds", "pairwise", "centered", or a `Form`.
+        normalize: divide the sum over candidates by their number. None: no for a name, since a mean over thousands hardly
+            trains; for a `Form` what it says. logodds has one margin a site and refuses True.
+        cost: "hamming" or "zero-one", which weigh all sites alike, or `Hamming(weight)`: a site counts with the weight of
+            its true tag.
+
+    Example:
+        >>> import torch
+        >>> head = LinearCoreChain(num_tags=4000, rank=16, batch_first=True)  # was: torchcrf.CRF(4000, batch_first=True)
+        >>> emissions, tags = torch.zeros(2, 3, 4000, requires_grad=True), torch.tensor([[7, 0, 39], [3999, 1, -100]])
+        >>> loss = -head(emissions, tags, reduction="token_mean")
+        >>> loss.backward()
+        >>> tags, scores = head.viterbi(emissions)
+        >>> tags.shape, scores.shape
+        (torch.Size([2, 3]), torch.Size([2]))
+
+    Cost: time O(L·B·|Y|), and O(|Y|²) to write the dense gradient of the transitions, O(L·B·|Y|·r) with `rank`. Memory: two
+    L×B×|Y| beside the emissions, and that gradient.
+    """
+
+    def __init__(
+        self,
+        num_tags: int,
+        batch_first: bool = False,
+        *,
+        surrogate: Surrogate = DEFAULT_SURROGATE,
+        form: str | Form = "logodds",
+        normalize: bool | None = None,
+        cost: str | Cost = "hamming",
+        rank: int | None = None,
+        constraints: Constraints | None = None,
+        validate: bool = True,
+    ) -> None:
+        super().__init__(num_tags, batch_first, rank=rank, constraints=constraints, validate=validate)
+        self.surrogate = surrogate
+        self.form = checked_form(form, normalize, surrogate)
+        if normalize is None and isinstance(form, str) and isinstance(self.form, Pairwise | Centered):
+            self.form = replace(self.form, normalize=False)
+        self.cost = resolve_cost(cost)
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, surrogate={self.surrogate}, form={self.form}"
+
+    def _losses(self, batch: Batch) -> Tensor:
+        assert batch.tags is not None
+        scores = self._local_scores(batch).reshape(-1, self.num_tags)
+        rows = dense_rows(self.form.kernel(self.surrogate), scores, Labels(batch.tags.reshape(-1)))
+        losses = rows.view(batch.tags.shape).masked_fill(~batch.sites.mask, 0.0)
+        if isinstance(self.cost, Hamming) and self.cost.weight is not None:
+            losses = losses * self.cost.site_weight(batch.tags, losses.dtype)
+        return losses.sum(0)
+
+    def _local_scores(self, batch: Batch) -> Tensor:
+        assert batch.tags is not None
+        if self.rank is None or self.constraints is not None:
+            return local_scores(batch.emissions, self.chain(batch.emissions), batch.tags, batch.sites)
+        start, left, right, end = (
+            part.to(batch.emissions.dtype)
+            for part in (self.start_transitions, self.transitions_from, self.transitions_to, self.end_transitions)
+        )
+        with torch.autocast(batch.emissions.device.type, enabled=False):
+            return low_rank_scores(batch.emissions, start, (left, right), end, batch.tags, batch.sites)
+
+    def _confidence(self, batch: Batch) -> Tensor:
+        """The probability for which the surrogate would leave this margin where it is, the neighbours being as they are.
+
+        `surrogate.posterior` of the site's own margin: the log-odds, or for the other forms the lead over the runner-up.
+        Exactly ½ within the core: there the loss has no opinion. It says nothing of whether the neighbours are right.
+        """
+        assert batch.tags is not None
+        scores, own = self._local_scores(batch), batch.tags.unsqueeze(-1)
+        others = scores.scatter(-1, own, -torch.inf)
+        against = others.logsumexp(-1) if isinstance(self.form, LogOdds) else others.amax(-1)
+        margin = (scores.gather(-1, own).squeeze(-1) - against).clamp(-1e30, 1e30)
+        return self.surrogate.posterior(margin)

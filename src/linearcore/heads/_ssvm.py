@@ -1,0 +1,94 @@
+"""The structured support-vector machine."""
+
+import torch
+from torch import Tensor
+
+from linearcore.heads._batch import Batch
+from linearcore.heads._chain import ChainHead
+from linearcore.kernels import kbest, local_scores, viterbi
+from linearcore.structures import Chain, Constraints, Cost, Hamming, path_score, resolve_cost
+
+
+class ChainSSVM(ChainHead):
+    """A structured SVM: the loss is the hinge of the most violated sequence.
+
+        hamming     max_{y'} [h(x, y') + Σ_j w[y_j] 1[y'_j ≠ y_j]] − h(x, y)          margin rescaling
+        zero-one    max(0, 1 + max_{y'≠y} h(x, y') − h(x, y))
+
+    Found by one search a step, Viterbi with the costs added to the emissions, or the two best sequences. The Hamming cost
+    is a count here and not a share, so that long chains ask for as much at each position as short ones. Take it for
+    comparison, or where the decision alone matters; its loss is not smooth and says nothing about probabilities.
+
+    Args:
+        num_tags, batch_first, rank, constraints, validate: as in `ChainHead`.
+        cost: "hamming", "zero-one", or a `Hamming(weight)` with a weight for each true tag.
+
+    Example:
+        >>> import torch
+        >>> head = ChainSSVM(num_tags=5, batch_first=True)
+        >>> emissions, tags = torch.zeros(2, 3, 5, requires_grad=True), torch.tensor([[0, 2, 3], [1, 4, -100]])
+        >>> (-head(emissions, tags)).backward()
+        >>> head.decode(emissions)[0] == head.viterbi(emissions)[0][0].tolist()
+        True
+
+    Cost: that of `viterbi`, O(L·B·|Y|²), and O(L·B) for the gradient beside its dense buffers.
+    """
+
+    def __init__(
+        self,
+        num_tags: int,
+        batch_first: bool = False,
+        *,
+        cost: str | Cost = "hamming",
+        rank: int | None = None,
+        constraints: Constraints | None = None,
+        validate: bool = True,
+    ) -> None:
+        super().__init__(num_tags, batch_first, rank=rank, constraints=constraints, validate=validate)
+        self.cost = resolve_cost(cost)
+
+    def _losses(self, batch: Batch) -> Tensor:
+        assert batch.tags is not None
+        chain = self.chain(batch.emissions)
+        if isinstance(self.cost, Hamming):
+            rival, cost = self._costly(batch, chain, self.cost)
+        else:
+            rival, cost = self._other(batch, chain)
+        against = path_score(batch.emissions, chain, rival, batch.sites)
+        own = path_score(batch.emissions, chain, batch.tags, batch.sites)
+        # Not below zero: the truth itself is among the rivals, or the hinge says so.
+        return (cost + against - own).clamp(min=0.0)
+
+    @staticmethod
+    def _costly(batch: Batch, chain: Chain, cost: Hamming) -> tuple[Tensor, Tensor]:
+        """The tags (L, B) that maximise score plus cost, and what they cost (B,)."""
+        assert batch.tags is not None
+        weight = cost.site_weight(batch.tags, batch.emissions.dtype)
+        own = batch.tags.unsqueeze(-1)
+        with torch.no_grad():
+            costly = batch.emissions + weight.unsqueeze(-1)
+            costly.scatter_(-1, own, batch.emissions.gather(-1, own))
+            rival = viterbi(costly, chain, batch.sites)[0].clamp(min=0)
+        wrong = (rival != batch.tags) & batch.sites.mask
+        return rival, torch.where(wrong, weight, torch.zeros_like(weight)).sum(0)
+
+    @staticmethod
+    def _other(batch: Batch, chain: Chain) -> tuple[Tensor, Tensor]:
+        """The best tags (L, B) that are not the truth, and 1 (B,); the truth and 0 where there is nothing else."""
+        assert batch.tags is not None
+        found, scores = kbest(batch.emissions, chain, batch.sites, 2)
+        found = found.clamp(min=0)
+        is_truth = ((found[0] == batch.tags) | ~batch.sites.mask).all(0)
+        rival = torch.where(is_truth, found[1], found[0])
+        is_there = torch.where(is_truth, scores[1], scores[0]) > -torch.inf
+        is_there = is_there & batch.sites.mask.any(0)
+        return torch.where(is_there, rival, batch.tags), is_there.to(batch.emissions.dtype)
+
+    def _confidence(self, batch: Batch) -> Tensor:
+        """The tag's share of the softmax over all tags at its position, its neighbours being as they are.
+
+        A number to sort by: the loss has no probabilities, so that 0.9 does not mean right nine times in ten.
+        """
+        assert batch.tags is not None
+        scores = local_scores(batch.emissions, self.chain(batch.emissions), batch.tags, batch.sites)
+        return scores.softmax(-1).gather(-1, batch.tags.unsqueeze(-1)).squeeze(-1)

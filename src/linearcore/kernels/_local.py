@@ -1,0 +1,98 @@
+"""Local scores of a chain: what every tag would score at a site, its neighbours being the true ones."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from linearcore.kernels._backend import choose_backend
+from linearcore.structures import Chain, Sites
+
+
+def local_scores(emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites, backend: str = "auto") -> Tensor:
+    """(L, B, |Y|): s_j(v) = h(y with y_j → v), up to what does not depend on v.
+
+        s_j(v) = emissions[j, v] + transitions[y_{j−1}, v] + transitions[v, y_{j+1}]
+
+    with start[v] for the missing neighbour of the first tag and end[v] for that of the last one. Differences of s_j are
+    differences of h, so that a form over the rows of s is the form over all single-site changes of the truth.
+
+    Args:
+        emissions: (L, B, |Y|), float32 or float64.
+        chain: the chain's own scores.
+        tags: (L, B) in [0, |Y|), any tag where masked.
+        sites: where they sit. What comes out where masked means nothing.
+        backend: "plain", "blocked" (here: in place, own backward pass) or "auto".
+
+    Time O(L·B·|Y|) forward, and O(|Y|²) more in the backward pass for the dense gradient of the transitions. Memory: the
+    result and one more of its size while it is being made.
+    """
+    before, after = sites.before(tags), sites.after(tags)
+    if choose_backend(backend, emissions) == "plain":
+        left = torch.where(sites.is_first.unsqueeze(-1), chain.start, chain.transitions[before])
+        right = torch.where(sites.is_last.unsqueeze(-1), chain.end, chain.transitions.t()[after])
+        return emissions + left + right
+    first, last = _edges(sites)
+    scores: Tensor = _LocalScores.apply(emissions, *chain, before, after, first, last)  # type: ignore[no-untyped-call]
+    return scores
+
+
+def low_rank_scores(
+    emissions: Tensor, start: Tensor, factors: tuple[Tensor, Tensor], end: Tensor, tags: Tensor, sites: Sites
+) -> Tensor:
+    """`local_scores` for transitions = F Tᵀ with factors F, T (|Y|, r); the product itself is never formed.
+
+    Time O(L·B·|Y|·r); memory a few L×B×|Y|.
+    """
+    source, target = factors
+    is_first, is_last = sites.is_first.unsqueeze(-1), sites.is_last.unsqueeze(-1)
+    left = source[sites.before(tags)].masked_fill(is_first, 0.0)
+    right = target[sites.after(tags)].masked_fill(is_last, 0.0)
+    # The edges are two more columns of the factors, so that all is one product.
+    both = torch.cat([left, right, is_first.to(left.dtype), is_last.to(left.dtype)], -1)
+    weights = torch.cat([target, source, start.unsqueeze(-1), end.unsqueeze(-1)], -1)
+    return torch.addmm(emissions.reshape(-1, emissions.shape[-1]), both.flatten(0, 1), weights.t()).view(emissions.shape)
+
+
+def _edges(sites: Sites) -> tuple[Tensor, Tensor]:
+    """(B,), (B,): rows of the flattened (L·B) at which chains begin and end; rows that are masked where a chain is empty."""
+    batch = torch.arange(sites.mask.shape[1], device=sites.mask.device)
+    if sites.mask.shape[0] == 0:
+        return batch[:0], batch[:0]
+    width = sites.mask.shape[1]
+    return tuple(edge.to(torch.uint8).argmax(0) * width + batch for edge in (sites.is_first, sites.is_last))  # type: ignore[return-value]
+
+
+class _LocalScores(torch.autograd.Function):
+    """`local_scores` with one large temporary. It is linear, so that its backward pass is made of differentiable steps."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, emissions: Tensor, start: Tensor, transitions: Tensor, end: Tensor,
+        before: Tensor, after: Tensor, first: Tensor, last: Tensor,
+    ) -> Tensor:  # fmt: skip
+        ctx.save_for_backward(before, after, first, last)
+        rows = emissions.reshape(-1, emissions.shape[-1])
+        scores = transitions.index_select(0, before.reshape(-1)).add_(rows)
+        # The gather put some row there that does not belong: at the edges there is no neighbour.
+        scores.index_copy_(0, first, rows.index_select(0, first).add_(start))
+        inner = scores.index_select(0, last).add_(end)
+        # Straight from the transposed view: copying it first would cost |Y|², and only L·B of its rows are wanted.
+        scores.add_(transitions.t().index_select(0, after.reshape(-1)))
+        return scores.index_copy_(0, last, inner).view(emissions.shape)
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        before, after, first, last = ctx.saved_tensors
+        rows = upstream.reshape(-1, upstream.shape[-1])
+        starts, ends = rows.index_select(0, first), rows.index_select(0, last)
+        transitions = None
+        if ctx.needs_input_grad[2]:
+            before, after = before.reshape(-1), after.reshape(-1)
+            transitions = rows.new_zeros(rows.shape[-1], rows.shape[-1]).index_add_(0, before, rows)
+            # At the edges the gather was overwritten; what it would have got is taken back.
+            transitions.index_add_(0, before.index_select(0, first), starts, alpha=-1)
+            # Columns from a contiguous copy: adding into a transposed matrix row by row takes twice as long.
+            transitions.index_add_(1, after, rows.t().contiguous())
+            transitions.index_add_(1, after.index_select(0, last), ends.t(), alpha=-1)
+        return upstream, starts.sum(0), transitions, ends.sum(0), None, None, None, None

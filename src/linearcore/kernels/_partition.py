@@ -1,0 +1,260 @@
+"""The log-partition of a chain: a plain twin, and a scaled recursion in matrix products that knows when it is right."""
+
+import math
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from linearcore.kernels._backend import choose_backend
+from linearcore.kernels._packed import Multiplier
+from linearcore.structures import Chain
+
+
+@torch.compiler.disable  # type: ignore[untyped-decorator]
+def log_partition(emissions: Tensor, chain: Chain, mask: Tensor, backend: str = "auto") -> Tensor:
+    """(B,): log Z, the logsumexp of h(x, y) over all tag sequences y; 0 for a chain without tags.
+
+    torch.compile leaves it as it is: unrolled over the positions it would take minutes to compile and gain nothing.
+
+    Args:
+        emissions: (L, B, |Y|), float32 or float64.
+        chain: the chain's own scores; −inf forbids.
+        mask: (L, B) booleans; where it is False the position is skipped.
+        backend: "plain" (broadcast logsumexp, any number of derivatives), "blocked" (here: matrix products, own backward
+            pass) or "auto".
+
+    Time O(L·B·|Y|²). Memory: `plain` keeps L×B×|Y|² numbers for the backward pass; the products keep 3·L×B×|Y| and one
+    |Y|×|Y|. Where a number that matters could have underflowed, the plain twin is run instead, with one step's B×|Y|² at a
+    time; finding out waits for the device. While a CUDA graph is being captured nothing can wait, and log Z is NaN there.
+    """
+    if any(choose_backend(backend, tensor) == "plain" for tensor in (emissions, *chain)):
+        return _plain(emissions, chain, mask)
+    with torch.autocast(emissions.device.type, enabled=False):
+        values: Tensor = _Partition.apply(emissions, *chain, mask)  # type: ignore[no-untyped-call]
+    return values
+
+
+def posterior(emissions: Tensor, chain: Chain, mask: Tensor) -> Tensor:
+    """(L, B, |Y|): P(y_j = v | x), the gradient of log Z by the emissions; 0 where masked. Itself not differentiable."""
+    with torch.enable_grad():
+        leaf = emissions.detach().requires_grad_()
+        values = log_partition(leaf, Chain(*(part.detach() for part in chain)), mask)
+        return torch.autograd.grad(values.sum(), leaf)[0]
+
+
+def _plain(emissions: Tensor, chain: Chain, mask: Tensor, *, keep_steps: bool = True) -> Tensor:
+    """α_j(v) = logsumexp_i [α_{j−1}(i) + transitions[i, v]] + emissions[j, v], with α = start in place of a missing sum.
+
+    Without `keep_steps` the backward pass repeats each step instead of keeping its B×|Y|² numbers.
+    """
+    begun = torch.zeros_like(mask[0]) if mask.shape[0] else mask.new_zeros(mask.shape[1])
+    alpha = torch.zeros_like(emissions[0]) if mask.shape[0] else emissions.new_zeros(emissions.shape[1:])
+    for j, here in enumerate(mask):
+        arrive = chain.start.expand_as(alpha)
+        if j > 0:
+            step = _step(alpha, chain.transitions) if keep_steps else _repeated_step(alpha, chain.transitions)
+            arrive = torch.where(begun.unsqueeze(-1), step, arrive)
+        alpha = torch.where(here.unsqueeze(-1), arrive + emissions[j], alpha)
+        begun = begun | here
+    return torch.where(begun, _logsumexp(alpha + chain.end, -1), alpha.new_zeros(()))
+
+
+def _step(alpha: Tensor, transitions: Tensor) -> Tensor:
+    return _logsumexp(alpha.unsqueeze(-1) + transitions, 1)
+
+
+def _repeated_step(alpha: Tensor, transitions: Tensor) -> Tensor:
+    step: Tensor = checkpoint(_step, alpha, transitions, use_reentrant=False, preserve_rng_state=False)
+    return step
+
+
+def _logsumexp(x: Tensor, dim: int) -> Tensor:
+    """torch.logsumexp, with zero gradient instead of NaN where all terms are −inf."""
+    peak = x.detach().amax(dim, keepdim=True)
+    nothing = peak == -math.inf
+    peak = peak.masked_fill(nothing, 0.0)
+    total = (x - peak).exp().sum(dim, keepdim=True).masked_fill(nothing, 1.0)
+    return (total.log() + peak).masked_fill(nothing, -math.inf).squeeze(dim)
+
+
+class _Recursion(NamedTuple):
+    """Both directions of the scaled recursion over |Y| tags and one more state, in which a chain is until it begins.
+
+        a_j = (a_{j−1} E) ⊙ x_j / z_j          b_{j−1} = ((b_j ⊙ x_j) Eᵀ) / z'_j
+
+    with E = exp(transitions − column maxima), its extra row for start, x_j = exp(emissions + column maxima − their own
+    maximum), and z, z' such that the largest entry of each a and b is 1. P(y_j = v) = a_j(v) b_j(v) / n_j, n_j = a_j · b_j.
+
+    Attributes:
+        weights: (W, |Y|) E; W is |Y| + 1, and zero rows up to a multiple of 8 for the sake of fast products.
+        peaks: (|Y|,) the column maxima.
+        a, b: (L + 1, B, W); position 0 is before the first one.
+        z: (L, B, 1).
+        norm: (L + 1, B, 1) n.
+    """
+
+    weights: Tensor
+    peaks: Tensor
+    a: Tensor
+    b: Tensor
+    z: Tensor
+    norm: Tensor
+
+
+class _Partition(torch.autograd.Function):
+    """`log_partition` by `_Recursion`."""
+
+    @staticmethod
+    def forward(ctx: Any, emissions: Tensor, start: Tensor, transitions: Tensor, end: Tensor, mask: Tensor) -> Tensor:
+        chain = Chain(start, transitions, end)
+        run, values, is_certain = _recursion(emissions, chain, mask)
+        is_captured = emissions.is_cuda and torch.cuda.is_current_stream_capturing()
+        ctx.is_plain = not is_captured and not bool(is_certain)
+        if ctx.is_plain:
+            ctx.save_for_backward(emissions, *chain, mask)
+            return _plain(emissions, chain, mask)
+        ctx.save_for_backward(emissions, *chain, mask, *run)
+        return torch.where(is_certain, values, math.nan) if is_captured else values
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        *given, mask = ctx.saved_tensors[:5]
+        if torch.is_grad_enabled():
+            values = _plain(given[0], Chain(*given[1:]), mask)
+            return *_gradients(values, given, upstream, ctx.needs_input_grad, create_graph=True), None
+        if ctx.is_plain:
+            with torch.enable_grad():
+                leaves = [tensor.detach().requires_grad_() for tensor in given]
+                values = _plain(leaves[0], Chain(*leaves[1:]), mask, keep_steps=False)
+            return *_gradients(values, leaves, upstream, ctx.needs_input_grad), None
+        run = _Recursion(*ctx.saved_tensors[5:])
+        return *_gradient(given[0], mask, run, upstream.unsqueeze(-1), ctx.needs_input_grad), None
+
+
+def _gradients(
+    values: Tensor, leaves: list[Tensor], upstream: Tensor, wanted: tuple[bool, ...], *, create_graph: bool = False
+) -> list[Tensor | None]:
+    asked = [leaf for leaf, want in zip(leaves, wanted, strict=False) if want]
+    found = iter(torch.autograd.grad(values, asked, upstream, create_graph=create_graph))
+    return [next(found) if want else None for _, want in zip(leaves, wanted, strict=False)]
+
+
+def _recursion(emissions: Tensor, chain: Chain, mask: Tensor) -> tuple[_Recursion, Tensor, Tensor]:
+    """The recursion, (B,) log Z, and () whether that is certain."""
+    length, batch, num_tags = emissions.shape
+    weights, peaks = _weights(chain)
+    factors, level = _factors(emissions, peaks)
+    a = emissions.new_zeros(length + 1, batch, weights.shape[0])
+    a[0, :, num_tags] = 1.0
+    z = _forwards(a, weights, factors, mask)
+    b = torch.zeros_like(a)
+    level_of_end = _finite(chain.end.amax())
+    b[length, :, :num_tags] = (chain.end - level_of_end).exp_()
+    b[length, :, num_tags] = 1.0
+    z_back = _backwards(b, weights, factors, mask)
+    norm = torch.linalg.vecdot(a, b).unsqueeze(-1)
+    # A few numbers a chain, added in float64: over hundreds of positions float32 would lose digits for nothing.
+    levels = (z.double().log() + level.double()).masked_fill(~mask.unsqueeze(-1), 0.0).sum(0)
+    values = (levels + norm[length].double().log() + level_of_end.double()).squeeze(-1).to(emissions.dtype)
+    values = values.masked_fill(~mask.any(0), 0.0)
+    return _Recursion(weights, peaks, a, b, z, norm), values, _certificate(num_tags, z, z_back, norm)
+
+
+def _forwards(a: Tensor, weights: Tensor, factors: Tensor, mask: Tensor) -> Tensor:
+    """Fills a[1:] and returns (L, B, 1) z."""
+    length, batch, num_tags = factors.shape
+    z, arrived = factors.new_empty(length, batch, 1), factors.new_empty(batch, num_tags)
+    is_full, here = _is_full(mask), mask.unsqueeze(-1)
+    multiply = Multiplier(weights, batch, length)
+    for j in range(length):
+        multiply(a[j], out=arrived)
+        torch.mul(arrived, factors[j], out=a[j + 1, :, :num_tags])
+        if not is_full:
+            torch.where(here[j], a[j + 1], a[j], out=a[j + 1])
+        torch.amax(a[j + 1], -1, keepdim=True, out=z[j])
+        a[j + 1].div_(z[j])
+    return z
+
+
+def _backwards(b: Tensor, weights: Tensor, factors: Tensor, mask: Tensor) -> Tensor:
+    """Fills b[:-1] and returns (L, B, 1) z'."""
+    length, batch, num_tags = factors.shape
+    z, left = factors.new_empty(length, batch, 1), factors.new_empty(batch, num_tags)
+    is_full, here = _is_full(mask), mask.unsqueeze(-1)
+    multiply = Multiplier(weights.t(), batch, length)
+    for j in reversed(range(length)):
+        torch.mul(b[j + 1, :, :num_tags], factors[j], out=left)
+        multiply(left, out=b[j])
+        if not is_full:
+            torch.where(here[j], b[j], b[j + 1], out=b[j])
+        torch.amax(b[j], -1, keepdim=True, out=z[j])
+        b[j].div_(z[j])
+    return z
+
+
+def _is_full(mask: Tensor) -> bool:
+    """Whether all positions are known to have a tag; a device is not asked, since the answer would be awaited."""
+    return mask.device.type == "cpu" and bool(mask.all())
+
+
+def _certificate(num_tags: int, z: Tensor, z_back: Tensor, norm: Tensor) -> Tensor:
+    """() boolean: what underflow can have taken away is less than rounding.
+
+    All terms are positive, so that underflow only ever takes away. In one step a number whose entries are at most 1 loses at
+    most `tiny` in each of at most 3|Y| + 1 places: an entry of E or of x, a product, a sum. After the division by z_j an
+    entry of a_j lacks at most (3|Y| + 1)·tiny/z_j, and with it the paths through it, whose weight is at most 1 each on the
+    other side (b ≤ 1): of Z, the share |Y|·(3|Y| + 1)·tiny / (z_j n_j). The same with b. Summed over all positions this
+    bounds the relative error of Z and the absolute one of every marginal. As computed, n_j is too small if anything, so
+    the bound holds with it. NaN is never certain.
+    """
+    info = torch.finfo(z.dtype)
+    steps = max(1, 2 * z.shape[0])
+    least = steps * num_tags * (3 * num_tags + 1) * info.tiny / info.eps
+    return ((z * norm[1:] >= least) & (z_back * norm[:-1] >= least)).all() & (norm > 0).all()
+
+
+def _weights(chain: Chain) -> tuple[Tensor, Tensor]:
+    """(W, |Y|) E and (|Y|,) the column maxima of transitions and start."""
+    num_tags = chain.start.shape[0]
+    weights = chain.transitions.new_full((8 * (num_tags // 8 + 1), num_tags), -math.inf)
+    weights[:num_tags] = chain.transitions
+    weights[num_tags] = chain.start
+    peaks = _finite(weights.amax(0))
+    return weights.sub_(peaks).exp_(), peaks
+
+
+def _factors(emissions: Tensor, peaks: Tensor) -> tuple[Tensor, Tensor]:
+    """(L, B, |Y|) x and (L, B, 1) the maxima that were taken out of it."""
+    factors = emissions + peaks
+    level = _finite(factors.amax(-1, keepdim=True))
+    return factors.sub_(level).exp_(), level
+
+
+def _finite(peak: Tensor) -> Tensor:
+    # Where all is forbidden there is no maximum to take out, and −inf − (−inf) would be NaN.
+    return peak.masked_fill(peak == -math.inf, 0.0)
+
+
+def _gradient(
+    emissions: Tensor, mask: Tensor, run: _Recursion, upstream: Tensor, wanted: tuple[bool, ...]
+) -> list[Tensor | None]:
+    """Of emissions, start, transitions and end: upstream (B, 1) times their marginals."""
+    length, _, num_tags = emissions.shape
+    absent = ~mask.unsqueeze(-1)
+    share = (upstream / run.norm[1:]).masked_fill(absent, 0.0)
+    inner = run.b[1:, :, :num_tags]
+    by_emission = (run.a[1:, :, :num_tags] * inner).mul_(share) if wanted[0] else None
+    by_start = by_transition = by_end = None
+    if wanted[1] or wanted[2]:
+        flow = _factors(emissions, run.peaks)[0].mul_(inner).mul_(share / run.z)
+        if not _is_full(mask):
+            flow.masked_fill_(absent, 0.0)  # What padding holds may be anything, NaN included.
+        # Σ over positions and chains of P(y_{j−1} = i, y_j = v), all in one product.
+        marginals = torch.mm(run.a[:length].flatten(0, 1).t(), flow.flatten(0, 1)).mul_(run.weights)
+        by_start, by_transition = marginals[num_tags], marginals[:num_tags]
+    if wanted[3]:
+        share = (upstream / run.norm[length]).masked_fill(~mask.any(0).unsqueeze(-1), 0.0)
+        by_end = (run.a[length] * run.b[length]).mul_(share)[:, :num_tags].sum(0)
+    return [by_emission, by_start, by_transition, by_end]

@@ -1,0 +1,80 @@
+"""The best tag sequence of a chain, exactly or by a beam."""
+
+import torch
+from torch import Tensor
+
+from linearcore.kernels._max_product import MaxProduct
+from linearcore.structures import Chain, Sites
+
+#: What tags are where there is none; the heads read it as a masked position, and so do torch's losses.
+NO_TAG = -100
+
+
+@torch.no_grad()
+def viterbi(emissions: Tensor, chain: Chain, sites: Sites) -> tuple[Tensor, Tensor]:
+    """The tags (L, B) of the highest score, −100 where masked, and that score (B,).
+
+    Args:
+        emissions: (L, B, |Y|), float32 or float64.
+        chain: the chain's own scores; −inf forbids.
+        sites: where the tags sit.
+
+    Time O(L·B·|Y|²), less where bounds tell (see `MaxProduct`); memory L×B×|Y|. The scores of all positions are kept and
+    the way back asks each only for the one predecessor that it needs, O(|Y|).
+    """
+    best = MaxProduct(chain.transitions)
+    alpha = emissions.new_zeros(emissions.shape[1:])
+    rows = []
+    for j in range(emissions.shape[0]):
+        arrive = chain.start.expand_as(alpha)
+        if j > 0:
+            arrive = torch.where((sites.previous[j] >= 0).unsqueeze(-1), best(alpha), arrive)
+        alpha = torch.where(sites.mask[j].unsqueeze(-1), arrive + emissions[j], alpha)
+        rows.append(alpha)
+    scores, tag = (alpha + chain.end).max(-1)
+    tags = [tag] * len(rows)
+    for j in reversed(range(1, len(rows))):
+        tags[j] = tag
+        came_from = (rows[j - 1] + best.columns(tag)).argmax(-1)
+        tag = torch.where(sites.mask[j] & (sites.previous[j] >= 0), came_from, tag)
+    if rows:
+        tags[0] = tag
+    return _filled(tags, sites), scores.masked_fill(~sites.mask.any(0), 0.0)
+
+
+@torch.no_grad()
+def beam(emissions: Tensor, chain: Chain, sites: Sites, width: int) -> tuple[Tensor, Tensor]:
+    """Like `viterbi`, but from each position only the `width` best partial sequences go on.
+
+    The score is that of the tags found, so at most the exact one, and equal to it with width = |Y|. Time O(L·B·|Y|·width).
+    """
+    width = min(width, emissions.shape[-1])
+    value = emissions.new_zeros(emissions.shape[1], width)
+    state = torch.zeros_like(value, dtype=torch.long)
+    steps = []
+    for j in range(emissions.shape[0]):
+        arrive = chain.start.expand(emissions.shape[1:])
+        if j > 0:
+            onward = (chain.transitions[state] + value.unsqueeze(-1)).amax(1)
+            arrive = torch.where((sites.previous[j] >= 0).unsqueeze(-1), onward, arrive)
+        new_value, new_state = (arrive + emissions[j]).topk(width)
+        here = sites.mask[j].unsqueeze(-1)
+        value, state = torch.where(here, new_value, value), torch.where(here, new_state, state)
+        steps.append((value, state))
+    scores, place = (value + chain.end[state]).max(-1)
+    tag = state.gather(-1, place.unsqueeze(-1)).squeeze(-1)
+    tags = [tag] * len(steps)
+    for j in reversed(range(1, len(steps))):
+        tags[j] = tag
+        value, state = steps[j - 1]
+        place = (value + chain.transitions[state, tag.unsqueeze(-1)]).argmax(-1, keepdim=True)
+        came_from = state.gather(-1, place).squeeze(-1)
+        tag = torch.where(sites.mask[j] & (sites.previous[j] >= 0), came_from, tag)
+    if steps:
+        tags[0] = tag
+    return _filled(tags, sites), scores.masked_fill(~sites.mask.any(0), 0.0)
+
+
+def _filled(tags: list[Tensor], sites: Sites) -> Tensor:
+    stacked = torch.stack(tags) if tags else sites.previous
+    return stacked.masked_fill(~sites.mask, NO_TAG)
