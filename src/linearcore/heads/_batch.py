@@ -49,38 +49,36 @@ def check_shapes(num_tags: int, emissions: Tensor, tags: Tensor | None, mask: Te
         raise TypeError(complaint("tags", "be integers", tags.dtype, "convert them with `.long()`"))
 
 
-def to_batch(emissions: Tensor, tags: Tensor | None, mask: Tensor | None, *, batch_first: bool) -> Batch:
-    """Time first, with tags of −100 masked out. Reads no device."""
-    shown = mask.bool() if mask is not None else torch.ones(emissions.shape[:2], dtype=torch.bool, device=emissions.device)
+def to_batch(num_tags: int, emissions: Tensor, tags: Tensor | None, mask: Tensor | None, *, look: bool) -> Batch:
+    """Tags of −100 masked out, everything time first as it is given.
+
+    With `look` the numbers are checked as well: the mask begins with True, tags are in range. One read of the device, which
+    also tells whether any position is off; where none is, there is less to do.
+    """
+    shown = None if mask is None else mask.bool()
+    problems: list[Tensor] = []
+    if look and shown is not None:
+        problems.append(~shown[:1].all())
     if tags is not None:
-        ignored = tags == IGNORED_TAG
-        shown, tags = shown & ~ignored, tags.long().masked_fill(ignored, 0)
-    if batch_first:
-        emissions, shown = emissions.transpose(0, 1), shown.t()
-        tags = None if tags is None else tags.t()
-    if tags is not None and mask is not None:
-        tags = tags.masked_fill(~shown, 0)  # torchcrf asks nothing of tags under a mask.
-    return Batch(emissions, tags, Sites.of(shown))
-
-
-def check_values(num_tags: int, batch: Batch, mask: Tensor | None, *, batch_first: bool) -> None:
-    """Looks at the numbers: the mask begins with True, tags are in range. One read of the device."""
-    problems = []
-    if mask is not None:
-        leading = mask.bool().narrow(int(batch_first), 0, min(1, mask.shape[int(batch_first)]))
-        problems.append(~leading.all())
-    if batch.tags is not None:
-        problems.append(((batch.tags < 0) | (batch.tags >= num_tags)).any())
-    if not problems:
-        return
-    found = torch.stack(problems).tolist()
-    if mask is not None and found[0]:
+        tags, ignored = tags.long(), tags == IGNORED_TAG
+        counted = ~ignored if shown is None else shown & ~ignored
+        if look:
+            problems.append((((tags < 0) | (tags >= num_tags)) & counted).any())
+            problems.append(~counted.all())
+        tags, shown = tags.masked_fill(~counted, 0), counted
+    elif look and shown is not None:
+        problems.append(~shown.all())
+    found = torch.stack(problems).tolist() if problems else []
+    if mask is not None and found and found[0]:
         advice = "leave the positions before the first tag out of emissions, tags and mask, or give them the tag -100"
         raise ValueError(f"mask of the first timestep must all be on; {advice}")
-    if found[-1]:
-        assert batch.tags is not None
-        got = f"tags from {int(batch.tags.min())} to {int(batch.tags.max())}"
+    if tags is not None and found and found[-2]:
+        got = f"tags from {int(tags.min())} to {int(tags.max())}"
         raise ValueError(complaint("tags", f"be in [0, {num_tags}) or {IGNORED_TAG}", got, "look for wrong labels"))
+    is_full = not found[-1] if found else shown is None
+    if shown is None:
+        shown = torch.ones(emissions.shape[:2], dtype=torch.bool, device=emissions.device)
+    return Batch(emissions, tags, Sites.of(shown, is_full=is_full))
 
 
 def can_read(tensor: Tensor) -> bool:

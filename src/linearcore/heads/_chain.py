@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from linearcore._checks import complaint
 from linearcore._typing import compute_dtype
-from linearcore.heads._batch import IGNORED_TAG, Batch, can_read, check_shapes, check_values, to_batch
+from linearcore.heads._batch import IGNORED_TAG, Batch, can_read, check_shapes, to_batch
 from linearcore.kernels import beam, kbest, viterbi
 from linearcore.structures import Chain, Constraints, Sites
 
@@ -185,9 +185,12 @@ class ChainHead(nn.Module, ABC):
 
     def _batch(self, emissions: Tensor, tags: Tensor | None, mask: Tensor | None) -> Batch:
         check_shapes(self.num_tags, emissions, tags, mask)
-        batch = to_batch(emissions, tags, mask, batch_first=self.batch_first)
-        if self.validate and can_read(emissions):
-            check_values(self.num_tags, batch, mask, batch_first=self.batch_first)
+        if self.batch_first:
+            emissions = emissions.transpose(0, 1)
+            tags, mask = (None if given is None else given.t() for given in (tags, mask))
+        look = self.validate and can_read(emissions)
+        batch = to_batch(self.num_tags, emissions, tags, mask, look=look)
+        if look:
             self._check_constraints(batch)
         dtype = torch.promote_types(compute_dtype(emissions), compute_dtype(self.start_transitions))
         return batch._replace(emissions=batch.emissions.to(dtype))
@@ -202,7 +205,7 @@ class ChainHead(nn.Module, ABC):
                     complaint("constraints", "leave a path for every chain", f"none of length {length}", advice)
                 )
         if batch.tags is not None:
-            sites = Sites(*(part.cpu() for part in batch.sites))
+            sites = Sites.of(batch.sites.mask.cpu())
             wrong = self.constraints.violations(batch.tags.cpu(), sites)
             if bool(wrong.any()):
                 time, chain = wrong.nonzero()[0].tolist()

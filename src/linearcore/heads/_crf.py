@@ -33,15 +33,15 @@ class ChainCRF(ChainHead):
                 [1., 1.],
                 [1., 1.]])
 
-    Cost: time O(L·B·|Y|²), in L products of (B, |Y|) with (|Y|, |Y|) each way and one of (|Y|, L·B) with (L·B, |Y|). Memory a
-    few L×B×|Y| and |Y|². Scores that would underflow are found out and done in the log domain, slowly (`log_partition`).
+    Cost: time O(L·B·|Y|²), in L products of (B, |Y|) with (|Y|, |Y|) each way and one of (|Y|, L·B) with (L·B, |Y|). Memory
+    a few L×B×|Y| and |Y|². Scores that would underflow are found out and done in the log domain, slowly (`log_partition`).
     """
 
     def _losses(self, batch: Batch) -> Tensor:
         assert batch.tags is not None
         chain = self.chain(batch.emissions)
         own = path_score(batch.emissions, chain, batch.tags, batch.sites)
-        log_z: Tensor = log_partition(batch.emissions, chain, batch.sites.mask)
+        log_z: Tensor = log_partition(batch.emissions, chain, batch.sites.mask, is_full=batch.sites.is_full)
         return log_z - own
 
     def marginals(self, emissions: Tensor, mask: Tensor | None = None) -> Tensor:

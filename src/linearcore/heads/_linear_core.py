@@ -77,7 +77,9 @@ class LinearCoreChain(ChainHead):
         assert batch.tags is not None
         scores = self._local_scores(batch).reshape(-1, self.num_tags)
         rows = dense_rows(self.form.kernel(self.surrogate), scores, Labels(batch.tags.reshape(-1)))
-        losses = rows.view(batch.tags.shape).masked_fill(~batch.sites.mask, 0.0)
+        losses = rows.view(batch.tags.shape)
+        if not batch.sites.is_full:
+            losses = losses.masked_fill(~batch.sites.mask, 0.0)
         if isinstance(self.cost, Hamming) and self.cost.weight is not None:
             losses = losses * self.cost.site_weight(batch.tags, losses.dtype)
         return losses.sum(0)

@@ -1,6 +1,7 @@
 """Rows in blocks, recomputed in the backward pass."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -23,18 +24,20 @@ class BlockedRows(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, scores: Tensor, kernel: FormKernel, smoothing: float, *tensors: Tensor | None) -> Tensor:
         labels = Labels.of(tensors, smoothing)
-        losses = torch.empty(scores.shape[0], dtype=compute_dtype(scores), device=scores.device)
+        dtype = compute_dtype(scores)
+        losses: list[Tensor] = []
         kept: list[tuple[Tensor, ...]] = []
         for block in row_blocks(scores, _elements_per_row(kernel, scores, labels)):
-            part, rows = scores[block].to(losses.dtype), labels.rows(block)
+            part, rows = scores[block].to(dtype), labels.rows(block)
             if labels.is_hard:
-                losses[block], numbers = kernel.hard_forward(part, rows, overwrite=part.dtype != scores.dtype)
+                values, numbers = kernel.hard_forward(part, rows, overwrite=part.dtype != scores.dtype)
                 kept.append(numbers)
             else:
-                losses[block] = sum(kernel.soft(part, rows, chunk) for chunk in _chunks(kernel, part, labels))
+                values = torch.stack([kernel.soft(part, rows, chunk) for chunk in _chunks(kernel, part, labels)]).sum(0)
+            losses.append(values)
         ctx.kernel, ctx.smoothing = kernel, smoothing
-        ctx.save_for_backward(scores, *tensors, *(torch.cat(column) for column in zip(*kept, strict=True)))
-        return losses
+        ctx.save_for_backward(scores, *tensors, *(_joined(column) for column in zip(*kept, strict=True)))
+        return _joined(losses) if losses else scores.new_empty(0, dtype=dtype)
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
@@ -48,19 +51,32 @@ class BlockedRows(torch.autograd.Function):
         return gradient, None, None, *(None for _ in saved[:4])
 
 
+def _joined(parts: Sequence[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts))
+
+
 def _gradient(kernel: FormKernel, scores: Tensor, labels: Labels, kept: list[Tensor], upstream: Tensor) -> Tensor:
+    blocks = list(row_blocks(scores, _elements_per_row(kernel, scores, labels)))
+    if len(blocks) == 1:  # Nothing to put together: on an accelerator every copy is one more launch.
+        return _block_gradient(kernel, scores, labels, tuple(kept), upstream).to(scores.dtype)
     gradient = torch.empty_like(scores, memory_format=torch.contiguous_format)
-    for block in row_blocks(scores, _elements_per_row(kernel, scores, labels)):
-        part, rows = scores[block].to(upstream.dtype), labels.rows(block)
-        if labels.is_hard:
-            numbers = tuple(column[block] for column in kept)
-            overwrite = part.dtype != scores.dtype  # A widened block is a copy.
-            gradient[block] = kernel.hard_gradient(part, rows, numbers, upstream[block], overwrite=overwrite)
-            if kernel.surrogate.lipschitz == math.inf:
-                # A row that counts for nothing has no gradient, even where its slopes are infinite.
-                gradient[block].masked_fill_(upstream[block] == 0, 0.0)
-        else:
-            gradient[block] = _soft_gradient(kernel, part, rows, upstream[block])
+    for block in blocks:
+        numbers = tuple(column[block] for column in kept)
+        gradient[block] = _block_gradient(kernel, scores[block], labels.rows(block), numbers, upstream[block])
+    return gradient
+
+
+def _block_gradient(
+    kernel: FormKernel, scores: Tensor, labels: Labels, kept: tuple[Tensor, ...], upstream: Tensor
+) -> Tensor:
+    part = scores.to(upstream.dtype)
+    if not labels.is_hard:
+        return _soft_gradient(kernel, part, labels, upstream)
+    overwrite = part.dtype != scores.dtype  # A widened block is a copy.
+    gradient = kernel.hard_gradient(part, labels, kept, upstream, overwrite=overwrite)
+    if kernel.surrogate.lipschitz == math.inf:
+        # A row that counts for nothing has no gradient, even where its slopes are infinite.
+        gradient.masked_fill_(upstream == 0, 0.0)
     return gradient
 
 

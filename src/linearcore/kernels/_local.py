@@ -59,7 +59,9 @@ def _edges(sites: Sites) -> tuple[Tensor, Tensor]:
     batch = torch.arange(sites.mask.shape[1], device=sites.mask.device)
     if sites.mask.shape[0] == 0:
         return batch[:0], batch[:0]
-    width = sites.mask.shape[1]
+    length, width = sites.mask.shape
+    if sites.is_full:
+        return batch, batch + (length - 1) * width
     return tuple(edge.to(torch.uint8).argmax(0) * width + batch for edge in (sites.is_first, sites.is_last))  # type: ignore[return-value]
 
 

@@ -49,22 +49,24 @@ class LogOddsKernel(FormKernel):
         index = labels.index.unsqueeze(-1)
         own = scores.gather(-1, index)
         others = scores.scatter_(-1, index, -math.inf) if overwrite else scores.scatter(-1, index, -math.inf)
-        peak = others.amax(-1, keepdim=True)
-        peak.masked_fill_(peak == -math.inf, 0.0)
+        # Where nothing is left the peak would be −inf, and −inf − (−inf) no number; the least float will do.
+        peak = others.amax(-1, keepdim=True).clamp_(min=torch.finfo(scores.dtype).min)
         total = _exp_(others.sub_(peak)).sum(-1, keepdim=True)
-        return self.surrogate._value(_margin(own, labels, peak, total.log())).squeeze(-1), (peak, total)
+        margin = _margin(own, labels, peak, total.log())
+        return self.surrogate._value(margin).squeeze(-1), (peak, total, margin)
 
     def hard_gradient(
         self, scores: Tensor, labels: Labels, kept: Kept, upstream: Tensor, *, overwrite: bool = False
     ) -> Tensor:
         assert labels.index is not None
         index = labels.index.unsqueeze(-1)
-        peak, total = kept
-        slope = self.surrogate._derivative(_margin(scores.gather(-1, index), labels, peak, total.log()))
-        # A row that counts for nothing has no gradient, even where its slope is infinite.
-        slope = (slope * upstream).masked_fill_(upstream == 0, 0.0)
+        peak, total, margin = kept
+        slope = self.surrogate._derivative(margin) * upstream
+        if self.surrogate.lipschitz == math.inf:
+            # A row that counts for nothing has no gradient, even where its slope is infinite.
+            slope.masked_fill_(upstream == 0, 0.0)
         # Without competitors the margin is +inf and its slope 0; the total of 0 must not turn that into NaN.
-        share = -slope / total.masked_fill(total == 0, 1.0)
+        share = -slope / total.clamp(min=torch.finfo(total.dtype).tiny)
         shifted = scores.sub_(peak) if overwrite else scores - peak
         return _exp_(shifted).mul_(share).scatter_(-1, index, slope)
 
@@ -75,6 +77,8 @@ def _exp_(x: Tensor) -> Tensor:
     On CPUs torch's exp2 takes a third of the time of its exp. What rounding the product costs, |x| units in the last place
     of e^x, is nothing beside the largest term of a softmax, e^0.
     """
+    if x.device.type != "cpu":
+        return x.exp_()
     return x.mul_(1 / math.log(2)).exp2_()
 
 

@@ -13,7 +13,7 @@ from linearcore.structures import Chain
 
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]
-def log_partition(emissions: Tensor, chain: Chain, mask: Tensor, backend: str = "auto") -> Tensor:
+def log_partition(emissions: Tensor, chain: Chain, mask: Tensor, backend: str = "auto", *, is_full: bool = False) -> Tensor:
     """(B,): log Z, the logsumexp of h(x, y) over all tag sequences y; 0 for a chain without tags.
 
     torch.compile leaves it as it is: unrolled over the positions it would take minutes to compile and gain nothing.
@@ -24,6 +24,7 @@ def log_partition(emissions: Tensor, chain: Chain, mask: Tensor, backend: str = 
         mask: (L, B) booleans; where it is False the position is skipped.
         backend: "plain" (broadcast logsumexp, any number of derivatives), "blocked" (here: matrix products, own backward
             pass) or "auto".
+        is_full: the mask is known to be all True, which saves a step in each step.
 
     Time O(L·B·|Y|²). Memory: `plain` keeps L×B×|Y|² numbers for the backward pass; the products keep 3·L×B×|Y| and one
     |Y|×|Y|. Where a number that matters could have underflowed, the plain twin is run instead, with one step's B×|Y|² at a
@@ -32,7 +33,7 @@ def log_partition(emissions: Tensor, chain: Chain, mask: Tensor, backend: str = 
     if any(choose_backend(backend, tensor) == "plain" for tensor in (emissions, *chain)):
         return _plain(emissions, chain, mask)
     with torch.autocast(emissions.device.type, enabled=False):
-        values: Tensor = _Partition.apply(emissions, *chain, mask)  # type: ignore[no-untyped-call]
+        values: Tensor = _Partition.apply(emissions, *chain, mask, is_full or _is_full(mask))  # type: ignore[no-untyped-call]
     return values
 
 
@@ -107,9 +108,12 @@ class _Partition(torch.autograd.Function):
     """`log_partition` by `_Recursion`."""
 
     @staticmethod
-    def forward(ctx: Any, emissions: Tensor, start: Tensor, transitions: Tensor, end: Tensor, mask: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, emissions: Tensor, start: Tensor, transitions: Tensor, end: Tensor, mask: Tensor, is_full: bool
+    ) -> Tensor:
         chain = Chain(start, transitions, end)
-        run, values, is_certain = _recursion(emissions, chain, mask)
+        ctx.is_full = is_full
+        run, values, is_certain = _recursion(emissions, chain, mask, is_full)
         is_captured = emissions.is_cuda and torch.cuda.is_current_stream_capturing()
         ctx.is_plain = not is_captured and not bool(is_certain)
         if ctx.is_plain:
@@ -123,14 +127,15 @@ class _Partition(torch.autograd.Function):
         *given, mask = ctx.saved_tensors[:5]
         if torch.is_grad_enabled():
             values = _plain(given[0], Chain(*given[1:]), mask)
-            return *_gradients(values, given, upstream, ctx.needs_input_grad, create_graph=True), None
+            return *_gradients(values, given, upstream, ctx.needs_input_grad, create_graph=True), None, None
         if ctx.is_plain:
             with torch.enable_grad():
                 leaves = [tensor.detach().requires_grad_() for tensor in given]
                 values = _plain(leaves[0], Chain(*leaves[1:]), mask, keep_steps=False)
-            return *_gradients(values, leaves, upstream, ctx.needs_input_grad), None
+            return *_gradients(values, leaves, upstream, ctx.needs_input_grad), None, None
         run = _Recursion(*ctx.saved_tensors[5:])
-        return *_gradient(given[0], mask, run, upstream.unsqueeze(-1), ctx.needs_input_grad), None
+        found = _gradient(given[0], mask, run, upstream.unsqueeze(-1), ctx.needs_input_grad, is_full=ctx.is_full)
+        return *found, None, None
 
 
 def _gradients(
@@ -141,19 +146,19 @@ def _gradients(
     return [next(found) if want else None for _, want in zip(leaves, wanted, strict=False)]
 
 
-def _recursion(emissions: Tensor, chain: Chain, mask: Tensor) -> tuple[_Recursion, Tensor, Tensor]:
+def _recursion(emissions: Tensor, chain: Chain, mask: Tensor, is_full: bool) -> tuple[_Recursion, Tensor, Tensor]:
     """The recursion, (B,) log Z, and () whether that is certain."""
     length, batch, num_tags = emissions.shape
     weights, peaks = _weights(chain)
     factors, level = _factors(emissions, peaks)
     a = emissions.new_zeros(length + 1, batch, weights.shape[0])
     a[0, :, num_tags] = 1.0
-    z = _forwards(a, weights, factors, mask)
+    z = _forwards(a, weights, factors, None if is_full else mask.unsqueeze(-1))
     b = torch.zeros_like(a)
     level_of_end = _finite(chain.end.amax())
     b[length, :, :num_tags] = (chain.end - level_of_end).exp_()
     b[length, :, num_tags] = 1.0
-    z_back = _backwards(b, weights, factors, mask)
+    z_back = _backwards(b, weights, factors, None if is_full else mask.unsqueeze(-1))
     norm = torch.linalg.vecdot(a, b).unsqueeze(-1)
     # A few numbers a chain, added in float64: over hundreds of positions float32 would lose digits for nothing.
     levels = (z.double().log() + level.double()).masked_fill(~mask.unsqueeze(-1), 0.0).sum(0)
@@ -162,32 +167,30 @@ def _recursion(emissions: Tensor, chain: Chain, mask: Tensor) -> tuple[_Recursio
     return _Recursion(weights, peaks, a, b, z, norm), values, _certificate(num_tags, z, z_back, norm)
 
 
-def _forwards(a: Tensor, weights: Tensor, factors: Tensor, mask: Tensor) -> Tensor:
+def _forwards(a: Tensor, weights: Tensor, factors: Tensor, here: Tensor | None) -> Tensor:
     """Fills a[1:] and returns (L, B, 1) z."""
     length, batch, num_tags = factors.shape
     z, arrived = factors.new_empty(length, batch, 1), factors.new_empty(batch, num_tags)
-    is_full, here = _is_full(mask), mask.unsqueeze(-1)
     multiply = Multiplier(weights, batch, length)
     for j in range(length):
         multiply(a[j], out=arrived)
         torch.mul(arrived, factors[j], out=a[j + 1, :, :num_tags])
-        if not is_full:
+        if here is not None:
             torch.where(here[j], a[j + 1], a[j], out=a[j + 1])
         torch.amax(a[j + 1], -1, keepdim=True, out=z[j])
         a[j + 1].div_(z[j])
     return z
 
 
-def _backwards(b: Tensor, weights: Tensor, factors: Tensor, mask: Tensor) -> Tensor:
+def _backwards(b: Tensor, weights: Tensor, factors: Tensor, here: Tensor | None) -> Tensor:
     """Fills b[:-1] and returns (L, B, 1) z'."""
     length, batch, num_tags = factors.shape
     z, left = factors.new_empty(length, batch, 1), factors.new_empty(batch, num_tags)
-    is_full, here = _is_full(mask), mask.unsqueeze(-1)
     multiply = Multiplier(weights.t(), batch, length)
     for j in reversed(range(length)):
         torch.mul(b[j + 1, :, :num_tags], factors[j], out=left)
         multiply(left, out=b[j])
-        if not is_full:
+        if here is not None:
             torch.where(here[j], b[j], b[j + 1], out=b[j])
         torch.amax(b[j], -1, keepdim=True, out=z[j])
         b[j].div_(z[j])
@@ -238,7 +241,7 @@ def _finite(peak: Tensor) -> Tensor:
 
 
 def _gradient(
-    emissions: Tensor, mask: Tensor, run: _Recursion, upstream: Tensor, wanted: tuple[bool, ...]
+    emissions: Tensor, mask: Tensor, run: _Recursion, upstream: Tensor, wanted: tuple[bool, ...], *, is_full: bool
 ) -> list[Tensor | None]:
     """Of emissions, start, transitions and end: upstream (B, 1) times their marginals."""
     length, _, num_tags = emissions.shape
@@ -249,7 +252,7 @@ def _gradient(
     by_start = by_transition = by_end = None
     if wanted[1] or wanted[2]:
         flow = _factors(emissions, run.peaks)[0].mul_(inner).mul_(share / run.z)
-        if not _is_full(mask):
+        if not is_full:
             flow.masked_fill_(absent, 0.0)  # What padding holds may be anything, NaN included.
         # Σ over positions and chains of P(y_{j−1} = i, y_j = v), all in one product.
         marginals = torch.mm(run.a[:length].flatten(0, 1).t(), flow.flatten(0, 1)).mul_(run.weights)

@@ -67,7 +67,7 @@ class Constraints:
         reached = fresh = self.start.cpu()
         while bool(fresh.any()):  # Every tag is fresh once, so that all steps together read each transition once.
             fresh = transitions[fresh].any(0) & ~reached
-            reached = reached | fresh
+            reached = fresh
         if not bool((reached & end).any()):
             got = f"none from {int(self.start.sum())} possible first tags to {int(end.sum())} possible last ones"
             advice = "allow a first tag, a last tag, and the transitions between them"
@@ -148,7 +148,7 @@ class Constraints:
                 reached = transitions[reached].any(0)
             obeys = tuple(answers)
             # Replaced as a whole: a second thread then sees the old knowledge or the new, never half of it.
-            object.__setattr__(self, "_other", (obeys, reached))
+            object.__setattr__(self, "_walk", (obeys, reached))
         return obeys[length]
 
     def _known(self) -> tuple[tuple[bool, ...], Tensor]:
