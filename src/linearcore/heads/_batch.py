@@ -56,29 +56,40 @@ def to_batch(num_tags: int, emissions: Tensor, tags: Tensor | None, mask: Tensor
     also tells whether any position is off; where none is, there is less to do.
     """
     shown = None if mask is None else mask.bool()
-    problems: list[Tensor] = []
-    if look and shown is not None:
-        problems.append(~shown[:1].all())
-    if tags is not None:
-        tags, ignored = tags.long(), tags == IGNORED_TAG
-        counted = ~ignored if shown is None else shown & ~ignored
-        if look:
-            problems.append((((tags < 0) | (tags >= num_tags)) & counted).any())
-            problems.append(~counted.all())
-        tags, shown = tags.masked_fill(~counted, 0), counted
-    elif look and shown is not None:
-        problems.append(~shown.all())
-    found = torch.stack(problems).tolist() if problems else []
-    if mask is not None and found and found[0]:
+    flags = _flags(num_tags, tags, shown) if look else {}
+    if flags.get("starts off"):
         advice = "leave the positions before the first tag out of emissions, tags and mask, or give them the tag -100"
         raise ValueError(f"mask of the first timestep must all be on; {advice}")
-    if tags is not None and found and found[-2]:
+    if flags.get("out of range"):
+        assert tags is not None
         got = f"tags from {int(tags.min())} to {int(tags.max())}"
         raise ValueError(complaint("tags", f"be in [0, {num_tags}) or {IGNORED_TAG}", got, "look for wrong labels"))
-    is_full = not found[-1] if found else shown is None
+    is_full = not flags["some off"] if look else tags is None and shown is None
+    if is_full:
+        full = torch.ones(emissions.shape[:2], dtype=torch.bool, device=emissions.device)
+        return Batch(emissions, None if tags is None else tags.long(), Sites.of(full, is_full=True))
+    if tags is not None:
+        shown = tags != IGNORED_TAG if shown is None else shown & (tags != IGNORED_TAG)
+        tags = tags.long().masked_fill(~shown, 0)  # torchcrf asks nothing of tags under a mask.
+    assert shown is not None
+    return Batch(emissions, tags, Sites.of(shown))
+
+
+def _flags(num_tags: int, tags: Tensor | None, shown: Tensor | None) -> dict[str, bool]:
+    """What the numbers say, with as few operations as there can be and one read of the device."""
     if shown is None:
-        shown = torch.ones(emissions.shape[:2], dtype=torch.bool, device=emissions.device)
-    return Batch(emissions, tags, Sites.of(shown, is_full=is_full))
+        if tags is None or tags.numel() == 0:
+            return {"some off": False}
+        least, most = torch.stack(torch.aminmax(tags)).tolist()
+        if least >= 0:
+            return {"out of range": most >= num_tags, "some off": False}
+        shown = torch.ones_like(tags, dtype=torch.bool)
+    flags = {"starts off": ~shown[:1].all()}
+    if tags is not None:
+        shown = shown & (tags != IGNORED_TAG)
+        flags["out of range"] = (((tags < 0) | (tags >= num_tags)) & shown).any()
+    flags["some off"] = ~shown.all()
+    return dict(zip(flags, torch.stack(list(flags.values())).tolist(), strict=True))
 
 
 def can_read(tensor: Tensor) -> bool:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from linearcore.heads._batch import Batch
 from linearcore.heads._chain import ChainHead
-from linearcore.kernels import Labels, dense_rows, local_scores, low_rank_scores
+from linearcore.kernels import Labels, dense_rows, local_losses, local_scores, low_rank_scores
 from linearcore.losses import DEFAULT_SURROGATE, Centered, Form, LogOdds, Pairwise, checked_form
 from linearcore.structures import Constraints, Cost, Hamming, resolve_cost
 from linearcore.surrogates import Surrogate
@@ -75,18 +75,25 @@ class LinearCoreChain(ChainHead):
 
     def _losses(self, batch: Batch) -> Tensor:
         assert batch.tags is not None
-        scores = self._local_scores(batch).reshape(-1, self.num_tags)
-        rows = dense_rows(self.form.kernel(self.surrogate), scores, Labels(batch.tags.reshape(-1)))
-        losses = rows.view(batch.tags.shape)
-        if not batch.sites.is_full:
-            losses = losses.masked_fill(~batch.sites.mask, 0.0)
+        kernel = self.form.kernel(self.surrogate)
+        if self._is_factored:
+            scores = self._local_scores(batch).reshape(-1, self.num_tags)
+            losses = dense_rows(kernel, scores, Labels(batch.tags.reshape(-1))).view(batch.tags.shape)
+            losses = losses if batch.sites.is_full else losses.masked_fill(~batch.sites.mask, 0.0)
+        else:
+            losses = local_losses(kernel, batch.emissions, self.chain(batch.emissions), batch.tags, batch.sites)
         if isinstance(self.cost, Hamming) and self.cost.weight is not None:
             losses = losses * self.cost.site_weight(batch.tags, losses.dtype)
         return losses.sum(0)
 
+    @property
+    def _is_factored(self) -> bool:
+        """Whether the transitions stay two factors; constraints are |Y|×|Y| anyway."""
+        return self.rank is not None and self.constraints is None
+
     def _local_scores(self, batch: Batch) -> Tensor:
         assert batch.tags is not None
-        if self.rank is None or self.constraints is not None:
+        if not self._is_factored:
             return local_scores(batch.emissions, self.chain(batch.emissions), batch.tags, batch.sites)
         start, left, right, end = (
             part.to(batch.emissions.dtype)

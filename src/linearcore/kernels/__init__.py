@@ -11,6 +11,7 @@ from linearcore.kernels._form import FormKernel
 from linearcore.kernels._kbest import kbest
 from linearcore.kernels._labels import Labels
 from linearcore.kernels._local import local_scores, low_rank_scores
+from linearcore.kernels._local_losses import local_losses
 from linearcore.kernels._logodds import LogOddsKernel
 from linearcore.kernels._pairwise import PairwiseKernel
 from linearcore.kernels._partition import log_partition, posterior
@@ -27,6 +28,7 @@ __all__ = [
     "binary_elements",
     "dense_rows",
     "kbest",
+    "local_losses",
     "local_scores",
     "log_partition",
     "low_rank_scores",

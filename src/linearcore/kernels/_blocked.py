@@ -28,11 +28,13 @@ class BlockedRows(torch.autograd.Function):
         losses: list[Tensor] = []
         kept: list[tuple[Tensor, ...]] = []
         for block in row_blocks(scores, _elements_per_row(kernel, scores, labels)):
-            part, rows = scores[block].to(dtype), labels.rows(block)
+            rows = labels.rows(block)
             if labels.is_hard:
+                part = kernel.widened(scores[block])
                 values, numbers = kernel.hard_forward(part, rows, overwrite=part.dtype != scores.dtype)
                 kept.append(numbers)
             else:
+                part = scores[block].to(dtype)
                 values = torch.stack([kernel.soft(part, rows, chunk) for chunk in _chunks(kernel, part, labels)]).sum(0)
             losses.append(values)
         ctx.kernel, ctx.smoothing = kernel, smoothing
@@ -69,9 +71,9 @@ def _gradient(kernel: FormKernel, scores: Tensor, labels: Labels, kept: list[Ten
 def _block_gradient(
     kernel: FormKernel, scores: Tensor, labels: Labels, kept: tuple[Tensor, ...], upstream: Tensor
 ) -> Tensor:
-    part = scores.to(upstream.dtype)
     if not labels.is_hard:
-        return _soft_gradient(kernel, part, labels, upstream)
+        return _soft_gradient(kernel, scores.to(upstream.dtype), labels, upstream)
+    part = kernel.widened(scores)
     overwrite = part.dtype != scores.dtype  # A widened block is a copy.
     gradient = kernel.hard_gradient(part, labels, kept, upstream, overwrite=overwrite)
     if kernel.surrogate.lipschitz == math.inf:

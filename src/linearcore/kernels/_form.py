@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from linearcore._typing import compute_dtype
 from linearcore.kernels._labels import Labels
 from linearcore.surrogates import Surrogate
 
@@ -38,6 +39,10 @@ class FormKernel(ABC):
     @abstractmethod
     def soft_is_quadratic(self, labels: Labels) -> bool:
         """Whether `soft` needs C numbers for each of its labels, so that it is worth giving it a few labels at a time."""
+
+    def widened(self, scores: Tensor) -> Tensor:
+        """`scores` in the dtype that `hard_forward` and `hard_gradient` take them in: float32 for half precisions."""
+        return scores.to(compute_dtype(scores))
 
     @abstractmethod
     def hard_forward(self, scores: Tensor, labels: Labels, *, overwrite: bool = False) -> tuple[Tensor, Kept]:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from linearcore.kernels._backend import choose_backend
+from linearcore.kernels._fused import fused_for
 from linearcore.structures import Chain, Sites
 
 
@@ -27,14 +28,18 @@ def local_scores(emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites, ba
     Time O(L·B·|Y|) forward, and O(|Y|²) more in the backward pass for the dense gradient of the transitions. Memory: the
     result and one more of its size while it is being made.
     """
-    before, after = sites.before(tags), sites.after(tags)
     if choose_backend(backend, emissions) == "plain":
+        before, after = sites.before(tags), sites.after(tags)
         left = torch.where(sites.is_first.unsqueeze(-1), chain.start, chain.transitions[before])
         right = torch.where(sites.is_last.unsqueeze(-1), chain.end, chain.transitions.t()[after])
         return emissions + left + right
-    first, last = _edges(sites)
-    scores: Tensor = _LocalScores.apply(emissions, *chain, before, after, first, last)  # type: ignore[no-untyped-call]
+    scores: Tensor = _LocalScores.apply(emissions, *chain, *links(tags, sites))  # type: ignore[no-untyped-call]
     return scores
+
+
+def links(tags: Tensor, sites: Sites) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """(L, B) the tags before and after, and (B,) the rows of (L·B) at which chains begin and end, contiguous."""
+    return sites.before(tags).contiguous(), sites.after(tags).contiguous(), *_edges(sites)
 
 
 def low_rank_scores(
@@ -74,6 +79,10 @@ class _LocalScores(torch.autograd.Function):
         before: Tensor, after: Tensor, first: Tensor, last: Tensor,
     ) -> Tensor:  # fmt: skip
         ctx.save_for_backward(before, after, first, last)
+        fused = fused_for(emissions, transitions) if emissions.stride(-1) == 1 else None
+        if fused is not None:
+            parts = tuple(part.contiguous() for part in (start, transitions, end))
+            return fused.local_scores(emissions, parts, (before, after, first, last))  # type: ignore[no-any-return]
         rows = emissions.reshape(-1, emissions.shape[-1])
         scores = transitions.index_select(0, before.reshape(-1)).add_(rows)
         # The gather put some row there that does not belong: at the edges there is no neighbour.

@@ -2,11 +2,13 @@
 
 import math
 from dataclasses import dataclass
+from types import ModuleType
 
 import torch
 from torch import Tensor
 
 from linearcore.kernels._form import FormKernel, Kept
+from linearcore.kernels._fused import fused_for
 from linearcore.kernels._labels import Labels, is_label
 
 
@@ -44,8 +46,17 @@ class LogOddsKernel(FormKernel):
             margins = margins - labels.margin.to(margins.dtype)
         return (share * self.surrogate._value(margins)).masked_fill(~counts, 0.0).sum(-1)
 
+    def widened(self, scores: Tensor) -> Tensor:
+        # The fused kernels widen as they read.
+        return scores if _fused(scores) is not None else super().widened(scores)
+
     def hard_forward(self, scores: Tensor, labels: Labels, *, overwrite: bool = False) -> tuple[Tensor, Kept]:
         assert labels.index is not None
+        fused = _fused(scores)
+        if fused is not None:
+            own, peak, total = fused.log_odds(scores, labels.index)
+            margin = _margin(own, labels, peak, total.log())
+            return self.surrogate._value(margin).squeeze(-1), (peak, total, margin)
         index = labels.index.unsqueeze(-1)
         own = scores.gather(-1, index)
         others = scores.scatter_(-1, index, -math.inf) if overwrite else scores.scatter(-1, index, -math.inf)
@@ -61,14 +72,25 @@ class LogOddsKernel(FormKernel):
         assert labels.index is not None
         index = labels.index.unsqueeze(-1)
         peak, total, margin = kept
+        slope, share = self.slope_and_share(margin, total, upstream)
+        fused = _fused(scores)
+        if fused is not None:
+            return fused.log_odds_gradient(scores, labels.index, peak, share, slope)  # type: ignore[no-any-return]
+        shifted = scores.sub_(peak) if overwrite else scores - peak
+        return _exp_(shifted).mul_(share).scatter_(-1, index, slope)
+
+    def slope_and_share(self, margin: Tensor, total: Tensor, upstream: Tensor) -> tuple[Tensor, Tensor]:
+        """(N, 1) each: the gradient at the label, and what each exp(s − peak) of the others is multiplied by."""
         slope = self.surrogate._derivative(margin) * upstream
         if self.surrogate.lipschitz == math.inf:
             # A row that counts for nothing has no gradient, even where its slope is infinite.
             slope.masked_fill_(upstream == 0, 0.0)
         # Without competitors the margin is +inf and its slope 0; the total of 0 must not turn that into NaN.
-        share = -slope / total.clamp(min=torch.finfo(total.dtype).tiny)
-        shifted = scores.sub_(peak) if overwrite else scores - peak
-        return _exp_(shifted).mul_(share).scatter_(-1, index, slope)
+        return slope, -slope / total.clamp(min=torch.finfo(total.dtype).tiny)
+
+
+def _fused(scores: Tensor) -> ModuleType | None:
+    return fused_for(scores) if scores.stride(-1) == 1 else None
 
 
 def _exp_(x: Tensor) -> Tensor:

@@ -8,8 +8,12 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from linearcore.kernels._backend import choose_backend
+from linearcore.kernels._fused import fused_for
 from linearcore.kernels._packed import Multiplier
 from linearcore.structures import Chain
+
+#: With more chains than this a library's matrix product is as fast as the fused one.
+MOST_FUSED_CHAINS = 32
 
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]
@@ -142,7 +146,8 @@ def _gradients(
     values: Tensor, leaves: list[Tensor], upstream: Tensor, wanted: tuple[bool, ...], *, create_graph: bool = False
 ) -> list[Tensor | None]:
     asked = [leaf for leaf, want in zip(leaves, wanted, strict=False) if want]
-    found = iter(torch.autograd.grad(values, asked, upstream, create_graph=create_graph))
+    # A chain of one tag has no transitions, which are then no part of the graph.
+    found = iter(torch.autograd.grad(values, asked, upstream, create_graph=create_graph, materialize_grads=True))
     return [next(found) if want else None for _, want in zip(leaves, wanted, strict=False)]
 
 
@@ -153,12 +158,14 @@ def _recursion(emissions: Tensor, chain: Chain, mask: Tensor, is_full: bool) -> 
     factors, level = _factors(emissions, peaks)
     a = emissions.new_zeros(length + 1, batch, weights.shape[0])
     a[0, :, num_tags] = 1.0
-    z = _forwards(a, weights, factors, None if is_full else mask.unsqueeze(-1))
+    here = None if is_full else mask.unsqueeze(-1)
+    fused = fused_for(emissions) if batch <= MOST_FUSED_CHAINS else None
+    z = (fused.forwards if fused else _forwards)(a, weights, factors, here)
     b = torch.zeros_like(a)
     level_of_end = _finite(chain.end.amax())
     b[length, :, :num_tags] = (chain.end - level_of_end).exp_()
     b[length, :, num_tags] = 1.0
-    z_back = _backwards(b, weights, factors, None if is_full else mask.unsqueeze(-1))
+    z_back = (fused.backwards if fused else _backwards)(b, weights, factors, here)
     norm = torch.linalg.vecdot(a, b).unsqueeze(-1)
     # A few numbers a chain, added in float64: over hundreds of positions float32 would lose digits for nothing.
     levels = (z.double().log() + level.double()).masked_fill(~mask.unsqueeze(-1), 0.0).sum(0)

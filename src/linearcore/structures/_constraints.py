@@ -67,7 +67,7 @@ class Constraints:
         reached = fresh = self.start.cpu()
         while bool(fresh.any()):  # Every tag is fresh once, so that all steps together read each transition once.
             fresh = transitions[fresh].any(0) & ~reached
-            reached = fresh
+            reached = reached | fresh
         if not bool((reached & end).any()):
             got = f"none from {int(self.start.sum())} possible first tags to {int(end.sum())} possible last ones"
             advice = "allow a first tag, a last tag, and the transitions between them"

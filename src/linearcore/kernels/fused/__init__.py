@@ -1,0 +1,18 @@
+"""Fused kernels for accelerators, in Triton. Importing this package imports triton: go through `kernels._fused`.
+
+Each has its plain twin beside it in `kernels`; tests run both on the CPU, these in Triton's interpreter.
+"""
+
+from linearcore.kernels.fused._local import local_gradient, local_log_odds, local_scores
+from linearcore.kernels.fused._log_odds import log_odds, log_odds_gradient
+from linearcore.kernels.fused._recursion import backwards, forwards
+
+__all__ = [
+    "backwards",
+    "forwards",
+    "local_gradient",
+    "local_log_odds",
+    "local_scores",
+    "log_odds",
+    "log_odds_gradient",
+]
