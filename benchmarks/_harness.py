@@ -2,15 +2,21 @@
 
 import os
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from rich.console import Console
 from rich.table import Table
 from torch.profiler import ProfilerActivity, profile
+
+#: Steps before the first one that counts, and the seconds after which a slow contender has warmed up anyway.
+WARM_UP_STEPS = 3
+WARM_UP_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -20,37 +26,97 @@ class Contender:
     Attributes:
         step: does it once.
         reset: puts things back so that the next step starts from the same state; not timed.
+        peak: the bytes that a step holds, where they were measured when it was made (see `captured`).
     """
 
     step: Callable[[], object]
     reset: Callable[[], object] = lambda: None
+    peak: int | None = None
 
 
-def interleaved_medians(contenders: Mapping[str, Contender], device: str, *, seconds: float, least: int) -> dict[str, float]:
-    """Median milliseconds of each contender.
+def interleaved_medians(
+    contenders: Mapping[str, Contender], device: str, *, seconds: float, least: int, few: int | None = None
+) -> dict[str, float]:
+    """Median milliseconds of each contender; the arguments are those of `interleaved_times`."""
+    times = interleaved_times(contenders, device, seconds=seconds, least=least, few=few)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def interleaved_times(
+    contenders: Mapping[str, Contender], device: str, *, seconds: float, least: int, few: int | None = None
+) -> dict[str, list[float]]:
+    """Milliseconds of every step of each contender.
 
     Rounds go through all contenders in turn, so that a busy moment of the machine meets all alike, for about `seconds` and
     at least `least` rounds.
+
+    Args:
+        few: where contenders differ a thousandfold, one that cannot do `least` steps in its share of the time does as many
+            as it can, at least `few`, and sits out rounds so that they spread over the whole run. None: everyone is in
+            every round.
     """
-    for contender in contenders.values():
-        for _ in range(3):
-            contender.reset()
-            contender.step()
+    paces = {name: _warm_up(contender, device) for name, contender in contenders.items()}
+    share = seconds / len(contenders)
+    wanted = {name: least if few is None else min(least, max(few, int(share / pace))) for name, pace in paces.items()}
     times: dict[str, list[float]] = {name: [] for name in contenders}
-    stop = time.perf_counter() + seconds
-    while time.perf_counter() < stop or len(next(iter(times.values()))) < least:
+    start = time.perf_counter()
+    while (passed := time.perf_counter() - start) < seconds or any(len(times[name]) < wanted[name] for name in times):
         for name, contender in contenders.items():
+            done = len(times[name])
+            if wanted[name] == least or (done < wanted[name] and passed >= done * seconds / wanted[name]):
+                times[name].append(milliseconds(contender, device))
+    return times
+
+
+def milliseconds(contender: Contender, device: str) -> float:
+    """The time of one step from a fresh start, waited for."""
+    contender.reset()
+    _wait(device)
+    start = time.perf_counter()
+    contender.step()
+    _wait(device)
+    return (time.perf_counter() - start) * 1e3
+
+
+def captured(contender: Contender) -> Contender:
+    """The same step recorded as a CUDA graph: one launch instead of many. What it computed lies where it was recorded.
+
+    Raises:
+        RuntimeError: if the step does something that cannot be recorded, such as waiting for the device.
+    """
+    torch.cuda.empty_cache()  # Another stream has memory of its own, and what is cached would count twice.
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(WARM_UP_STEPS):
             contender.reset()
-            _wait(device)
-            start = time.perf_counter()
             contender.step()
-            _wait(device)
-            times[name].append((time.perf_counter() - start) * 1e3)
-    return {name: statistics.median(values) for name, values in times.items()}
+    torch.cuda.current_stream().wait_stream(stream)
+    contender.reset()
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    before, graph = torch.cuda.memory_allocated(), torch.cuda.CUDAGraph()
+    # On the stream that has warmed up: cuBLAS keeps a workspace a stream, which is not this step's.
+    with torch.cuda.graph(graph, stream=stream):
+        contender.step()
+    return Contender(graph.replay, peak=torch.cuda.max_memory_allocated() - before)
+
+
+def free_bytes(device: str) -> int:
+    """The memory that a step may still take."""
+    if device != "cpu":
+        torch.cuda.empty_cache()
+        return torch.cuda.mem_get_info()[0]
+    for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    raise SystemExit("/proc/meminfo does not tell how much memory is free")
 
 
 def peak_bytes(contender: Contender, device: str) -> int:
     """The most memory that one step holds at a time beyond what was there before it, its results included."""
+    if contender.peak is not None:
+        return contender.peak
     contender.reset()
     if device != "cpu":
         torch.cuda.reset_peak_memory_stats()
@@ -67,14 +133,29 @@ def peak_bytes(contender: Contender, device: str) -> int:
     return peak
 
 
-def show(title: str, losses: Mapping[str, Mapping[str, float]]) -> None:
-    """Prints one case: a row a loss with its median, its ratio to F.cross_entropy and its peak memory."""
+def show(title: str, losses: Mapping[str, Mapping[str, float | None]], ratios: Mapping[str, str]) -> None:
+    """Prints one case: a row a loss with its median, ratios and peak memory.
+
+    Args:
+        losses: by name, with `median_ms`, `peak_mib` and the ratios; None is shown as a dash.
+        ratios: the heading of a column, and the key under which a row has it.
+    """
+    columns = {"median ms": ("median_ms", ".3f"), **{head: (key, ".2f") for head, key in ratios.items()}}
+    columns["peak MiB"] = ("peak_mib", ".1f")
     table = Table(title=title)
-    for column in ("loss", "median ms", "× F.cross_entropy", "peak MiB"):
-        table.add_column(column, justify="left" if column == "loss" else "right")
+    table.add_column("loss", no_wrap=True)
+    for head in columns:
+        table.add_column(head, justify="right")
     for name, row in losses.items():
-        table.add_row(name, f"{row['median_ms']:.3f}", f"{row['ratio_to_cross_entropy']:.2f}", f"{row['peak_mib']:.1f}")
+        table.add_row(name, *["–" if row[key] is None else f"{row[key]:{form}}" for key, form in columns.values()])
     Console().print(table)
+
+
+def command(script: str) -> str:
+    """What to type for the same figures; where the file went is nobody's business."""
+    words = iter(sys.argv[1:])
+    kept = [word for word in words if not word.startswith("--out=") and not (word == "--out" and next(words, word))]
+    return " ".join([f"python benchmarks/{script}", *kept])
 
 
 @contextmanager
@@ -88,6 +169,16 @@ def _quiet() -> Iterator[None]:
         os.dup2(kept, 2)
         os.close(kept)
         os.close(nowhere)
+
+
+def _warm_up(contender: Contender, device: str) -> float:
+    """Runs a few steps and gives the seconds of the last one."""
+    stop = time.perf_counter() + WARM_UP_SECONDS
+    for _ in range(WARM_UP_STEPS):
+        pace = milliseconds(contender, device) / 1e3
+        if time.perf_counter() > stop:
+            break
+    return pace
 
 
 def _wait(device: str) -> None:

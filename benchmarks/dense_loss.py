@@ -19,13 +19,14 @@ import torch
 import torch.nn.functional as F
 
 import linearcore as lc
-from _harness import Contender, interleaved_medians, peak_bytes, show
+from _harness import Contender, command, interleaved_medians, peak_bytes, show
 from linearcore._record import write_record
 
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 SHAPES = {"cpu": "4096x10,4096x1000,512x32000", "cuda": "8192x32000,4096x128256"}
 FORMS = ("pairwise", "centered", "logodds")
+RATIOS = {"× F.cross_entropy": "ratio_to_cross_entropy"}
 
 
 def losses() -> dict[str, Loss]:
@@ -117,12 +118,6 @@ def run_case(shape: tuple[int, int], dtype: torch.dtype, args: argparse.Namespac
     return {"shape": list(shape), "dtype": str(dtype).removeprefix("torch."), "gradient_error": errors, "losses": rows}
 
 
-def _command(args: argparse.Namespace) -> str:
-    """What to type for the same figures; where the file went is nobody's business."""
-    words = sys.argv[1:] if args.out is None else [word for word in sys.argv[1:] if word not in ("--out", str(args.out))]
-    return " ".join(["python benchmarks/dense_loss.py", *words])
-
-
 def main() -> None:
     """Runs the cases that the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -141,10 +136,10 @@ def main() -> None:
     for shape in shapes:
         for dtype in dtypes:
             cases.append(run_case(shape, dtype, args))
-            show(f"{'×'.join(map(str, shape))}, {cases[-1]['dtype']}", cases[-1]["losses"])
+            show(f"{'×'.join(map(str, shape))}, {cases[-1]['dtype']}", cases[-1]["losses"], RATIOS)
     out = args.out or Path(__file__).parent / "results" / f"dense_loss_{args.device}.json"
     settings = {key: value for key, value in vars(args).items() if key not in ("out", "seed")}
-    write_record(out, command=_command(args), settings=settings, results=cases, seed=args.seed)
+    write_record(out, command=command("dense_loss.py"), settings=settings, results=cases, seed=args.seed)
     print(f"written to {out}")
 
 

@@ -30,6 +30,7 @@ Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 BASELINE = "Fenchel–Young"
 FORMS = ("pairwise", "centered", "logodds")
+RATIOS = {"× F.cross_entropy": "ratio_to_cross_entropy"}
 LOSSES: dict[str, Loss] = {
     "F.cross_entropy": F.cross_entropy,
     BASELINE: fenchel_young_loss,
@@ -114,7 +115,7 @@ def main() -> None:
     for num_classes in args.classes.split(","):
         for scale in args.scales.split(","):
             cases.append(run_case(int(num_classes), float(scale), args))
-            show(f"{'×'.join(map(str, cases[-1]['shape']))}, scores of scale {scale}", cases[-1]["losses"])
+            show(f"{'×'.join(map(str, cases[-1]['shape']))}, scores of scale {scale}", cases[-1]["losses"], RATIOS)
     found = {path: ratios(middle) for path, middle in PATHS.items()}
     for path, row in found.items():
         show_ratios(path, row)

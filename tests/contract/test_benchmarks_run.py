@@ -11,6 +11,8 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 #: script: the options that make it finish within seconds.
 SCRIPTS = {
+    "chain.py": ["--sizes", "12x5x2", "--seconds", "0.1", "--least", "2"],
+    "decoding.py": ["--quick", "--sets", "generated"],
     "dense_loss.py": ["--shapes", "64x10", "--dtypes", "float32", "--seconds", "0.1", "--least", "2", "--no-compile"],
     "fenchel_young.py": ["--classes", "3", "--scales", "1", "--seconds", "0.05"],
     "one_line.py": ["--quick", "--sets", "digits,many"],
@@ -39,6 +41,13 @@ def test_one_line_says_in_one_line_what_to_do_without_the_data_folder():
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert "--data" in done.stderr and "--sets digits,many" in done.stderr
+
+
+def test_decoding_says_in_one_line_what_to_do_without_the_data_folder():
+    done = fresh_python(str(BENCHMARKS / "decoding.py"), "--quick", "--data", "no-such-folder")
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert "--data" in done.stderr and "--sets generated" in done.stderr
 
 
 def test_one_line_trains_seeds_side_by_side_as_it_would_one_by_one():

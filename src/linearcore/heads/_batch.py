@@ -62,7 +62,8 @@ def to_batch(num_tags: int, emissions: Tensor, tags: Tensor | None, mask: Tensor
         raise ValueError(f"mask of the first timestep must all be on; {advice}")
     if flags.get("out of range"):
         assert tags is not None
-        got = f"tags from {int(tags.min())} to {int(tags.max())}"
+        seen = tags[tags != IGNORED_TAG] if shown is None else tags[shown & (tags != IGNORED_TAG)]
+        got = f"tags from {int(seen.min())} to {int(seen.max())}"
         raise ValueError(complaint("tags", f"be in [0, {num_tags}) or {IGNORED_TAG}", got, "look for wrong labels"))
     is_full = not flags["some off"] if look else tags is None and shown is None
     if is_full:

@@ -1,6 +1,5 @@
 """What the three chain heads share: parameters, masks, reductions, constraints and decoding."""
 
-import math
 from abc import ABC, abstractmethod
 
 import torch
@@ -34,9 +33,9 @@ class ChainHead(nn.Module, ABC):
             each look waits for it; False never waits. Under torch.compile and in CUDA graphs nothing is looked at.
     """
 
-    _forbidden_start: Tensor | None
-    _forbidden_transitions: Tensor | None
-    _forbidden_end: Tensor | None
+    _allowed_start: Tensor | None
+    _allowed_transitions: Tensor | None
+    _allowed_end: Tensor | None
 
     def __init__(
         self,
@@ -67,8 +66,8 @@ class ChainHead(nn.Module, ABC):
             self.transitions_to = nn.Parameter(torch.empty(num_tags, rank))
         # Buffers follow the module to its device. They are no part of its state, which is torchcrf's.
         for name in ("start", "transitions", "end"):
-            forbidden = None if constraints is None else ~getattr(constraints, name)
-            self.register_buffer(f"_forbidden_{name}", forbidden, persistent=False)
+            allowed = None if constraints is None else getattr(constraints, name)
+            self.register_buffer(f"_allowed_{name}", allowed, persistent=False)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -177,11 +176,10 @@ class ChainHead(nn.Module, ABC):
         else:
             with torch.autocast(self.transitions_to.device.type, enabled=False):
                 matrix = self.transitions_from.to(dtype) @ self.transitions_to.to(dtype).t()
-        return Chain(
-            _without(self.start_transitions.to(dtype), self._forbidden_start),
-            _without(matrix, self._forbidden_transitions),
-            _without(self.end_transitions.to(dtype), self._forbidden_end),
-        )
+        chain = Chain(self.start_transitions.to(dtype), matrix, self.end_transitions.to(dtype))
+        if self._allowed_start is None or self._allowed_transitions is None or self._allowed_end is None:
+            return chain
+        return chain.within(Chain(self._allowed_start, self._allowed_transitions, self._allowed_end))
 
     def _batch(self, emissions: Tensor, tags: Tensor | None, mask: Tensor | None) -> Batch:
         check_shapes(self.num_tags, emissions, tags, mask)
@@ -226,10 +224,6 @@ def _checked(constraints: Constraints | None, num_tags: int) -> Constraints | No
             complaint("constraints", f"be for {num_tags} tags", constraints.num_tags, "list all tags, in order")
         )
     return constraints
-
-
-def _without(scores: Tensor, forbidden: Tensor | None) -> Tensor:
-    return scores if forbidden is None else scores.masked_fill(forbidden, -math.inf)
 
 
 def _count(name: str, number: int) -> int:

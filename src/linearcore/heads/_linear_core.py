@@ -75,6 +75,10 @@ class LinearCoreChain(ChainHead):
 
     def _losses(self, batch: Batch) -> Tensor:
         assert batch.tags is not None
+        if not batch.sites.is_full:
+            # What padding holds may be anything, and 0 · NaN is not 0.
+            absent = ~batch.sites.mask.unsqueeze(-1)
+            batch = batch._replace(emissions=batch.emissions.masked_fill(absent, 0.0))
         kernel = self.form.kernel(self.surrogate)
         if self._is_factored:
             scores = self._local_scores(batch).reshape(-1, self.num_tags)

@@ -154,7 +154,7 @@ def _gradients(
 def _recursion(emissions: Tensor, chain: Chain, mask: Tensor, is_full: bool) -> tuple[_Recursion, Tensor, Tensor]:
     """The recursion, (B,) log Z, and () whether that is certain."""
     length, batch, num_tags = emissions.shape
-    weights, peaks = _weights(chain)
+    weights, peaks, level_of_start = _weights(chain)
     factors, level = _factors(emissions, peaks)
     a = emissions.new_zeros(length + 1, batch, weights.shape[0])
     a[0, :, num_tags] = 1.0
@@ -169,7 +169,8 @@ def _recursion(emissions: Tensor, chain: Chain, mask: Tensor, is_full: bool) -> 
     norm = torch.linalg.vecdot(a, b).unsqueeze(-1)
     # A few numbers a chain, added in float64: over hundreds of positions float32 would lose digits for nothing.
     levels = (z.double().log() + level.double()).masked_fill(~mask.unsqueeze(-1), 0.0).sum(0)
-    values = (levels + norm[length].double().log() + level_of_end.double()).squeeze(-1).to(emissions.dtype)
+    edges = level_of_start.double() + level_of_end.double()
+    values = (levels + norm[length].double().log() + edges).squeeze(-1).to(emissions.dtype)
     values = values.masked_fill(~mask.any(0), 0.0)
     return _Recursion(weights, peaks, a, b, z, norm), values, _certificate(num_tags, z, z_back, norm)
 
@@ -225,14 +226,18 @@ def _certificate(num_tags: int, z: Tensor, z_back: Tensor, norm: Tensor) -> Tens
     return ((z * norm[1:] >= least) & (z_back * norm[:-1] >= least)).all() & (norm > 0).all()
 
 
-def _weights(chain: Chain) -> tuple[Tensor, Tensor]:
-    """(W, |Y|) E and (|Y|,) the column maxima of transitions and start."""
+def _weights(chain: Chain) -> tuple[Tensor, Tensor, Tensor]:
+    """(W, |Y|) E, (|Y|,) the column maxima of transitions and start, and () what was taken out of start beforehand.
+
+    A constant between start and transitions means nothing; left in, it would make all entries of one of them small.
+    """
     num_tags = chain.start.shape[0]
+    level = _finite(chain.start.amax()) - _finite(chain.transitions.amax())
     weights = chain.transitions.new_full((8 * (num_tags // 8 + 1), num_tags), -math.inf)
     weights[:num_tags] = chain.transitions
-    weights[num_tags] = chain.start
+    weights[num_tags] = chain.start - level
     peaks = _finite(weights.amax(0))
-    return weights.sub_(peaks).exp_(), peaks
+    return weights.sub_(peaks).exp_(), peaks, level
 
 
 def _factors(emissions: Tensor, peaks: Tensor) -> tuple[Tensor, Tensor]:

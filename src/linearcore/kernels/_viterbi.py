@@ -1,5 +1,7 @@
 """The best tag sequence of a chain, exactly or by a beam."""
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -12,7 +14,7 @@ NO_TAG = -100
 
 @torch.no_grad()
 def viterbi(emissions: Tensor, chain: Chain, sites: Sites) -> tuple[Tensor, Tensor]:
-    """The tags (L, B) of the highest score, −100 where masked, and that score (B,).
+    """The tags (L, B) of the highest score, −100 where masked, and that score (B,); −inf and no tags if there is no path.
 
     Args:
         emissions: (L, B, |Y|), float32 or float64.
@@ -39,7 +41,8 @@ def viterbi(emissions: Tensor, chain: Chain, sites: Sites) -> tuple[Tensor, Tens
         tag = torch.where(sites.mask[j] & (sites.previous[j] >= 0), came_from, tag)
     if rows:
         tags[0] = tag
-    return _filled(tags, sites), scores.masked_fill(~sites.mask.any(0), 0.0)
+    scores = scores.masked_fill(~sites.mask.any(0), 0.0)
+    return _filled(tags, sites, scores), scores
 
 
 @torch.no_grad()
@@ -72,9 +75,10 @@ def beam(emissions: Tensor, chain: Chain, sites: Sites, width: int) -> tuple[Ten
         tag = torch.where(sites.mask[j] & (sites.previous[j] >= 0), came_from, tag)
     if steps:
         tags[0] = tag
-    return _filled(tags, sites), scores.masked_fill(~sites.mask.any(0), 0.0)
+    scores = scores.masked_fill(~sites.mask.any(0), 0.0)
+    return _filled(tags, sites, scores), scores
 
 
-def _filled(tags: list[Tensor], sites: Sites) -> Tensor:
+def _filled(tags: list[Tensor], sites: Sites, scores: Tensor) -> Tensor:
     stacked = torch.stack(tags) if tags else sites.previous
-    return stacked.masked_fill(~sites.mask, NO_TAG)
+    return stacked.masked_fill(~sites.mask | (scores == -math.inf), NO_TAG)

@@ -1,8 +1,9 @@
 """Structures: what an output is."""
 
 from linearcore.structures._chain import Chain, Sites, path_score
-from linearcore.structures._constraints import Constraints, bio, bioes, bmes
+from linearcore.structures._constraints import Constraints
 from linearcore.structures._costs import COSTS, Cost, Hamming, ZeroOne, resolve_cost
+from linearcore.structures._schemes import bio, bioes, bmes
 from linearcore.structures._sequences import FAMILIES, Sequences
 
 __all__ = [

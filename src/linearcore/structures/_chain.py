@@ -1,5 +1,6 @@
 """A linear chain: where its tags sit in a padded batch, and what it scores."""
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -22,6 +23,10 @@ class Chain(NamedTuple):
     start: Tensor
     transitions: Tensor
     end: Tensor
+
+    def within(self, allowed: "Chain") -> "Chain":
+        """This chain with −inf wherever `allowed`, a chain of booleans, is False. What is forbidden has gradient 0."""
+        return Chain(*(part.masked_fill(~keep, -math.inf) for part, keep in zip(self, allowed, strict=True)))
 
 
 class Sites(NamedTuple):

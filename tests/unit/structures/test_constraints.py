@@ -151,10 +151,6 @@ def test_copies_work() -> None:
     assert len({constraints, GRAPHS["odd"]}) == 2
 
 
-def test_to_the_device_where_they_are_is_no_copy() -> None:
-    assert GRAPHS["odd"].to("cpu") is GRAPHS["odd"]
-
-
 @pytest.mark.parametrize("padding", (0, -100))
 def test_violations_are_at_the_sites_that_break_a_rule(padding: int) -> None:
     names = ["O", "B-A", "I-A", "E-A", "S-A"]

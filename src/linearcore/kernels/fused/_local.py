@@ -117,11 +117,8 @@ def _backward(
     here = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = here < num_tags
     value = tl.load(scores + row * num_tags + here, mask=inside, other=0.0)
-    part = tl.load(share + row)
-    pull = tl.load(slope + row)
-    result = tl.where(here == tl.load(tags + row), pull, tl.exp(value - tl.load(peak + row)) * part)
-    # What padding holds may be anything; its share is 0 and 0 · NaN would not be.
-    result = tl.where((part == 0) & (pull == 0), 0.0, result)
+    result = tl.exp(value - tl.load(peak + row)) * tl.load(share + row)
+    result = tl.where(here == tl.load(tags + row), tl.load(slope + row), result)
     tl.store(by_emission + row * num_tags + here, result.to(by_emission.dtype.element_ty), mask=inside)
     counts = inside & (result != 0)
     # `edges` has the transitions' rows, then start, then end.

@@ -1,0 +1,197 @@
+"""A tagger for benchmarks: reads or makes sentences, and trains a network with a LinearCoreChain on top."""
+
+import lzma
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+import linearcore as lc
+from linearcore._progress import track
+
+Words = list[tuple[str, str]]  # a sentence: words and their tags
+Sentence = tuple[Tensor, Tensor]  # the same as numbers
+
+
+class UsageError(Exception):
+    """Something that the user can mend; its text is the one line that is shown."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The network and how long it is trained."""
+
+    steps: int = 1400
+    tokens: int = 800  # of one training batch
+    rate: float = 0.004
+    buckets: int = 2**16
+    width: int = 64
+    hidden: int = 256
+    rank: int = 32
+
+
+# ---- data ----------------------------------------------------------------------------------------------------------------
+
+
+class Corpus(NamedTuple):
+    """Sentences as numbers.
+
+    Attributes:
+        features: (number of word forms, 9) buckets of each word form; form 0 stands for padding.
+        num_tags: |Y|, the tags of the training part.
+        parts: for train, dev and test the sentences as (forms, tags); tags that training has not are −1.
+    """
+
+    features: Tensor
+    num_tags: int
+    parts: dict[str, list[Sentence]]
+
+
+def latin(folder: Path | None) -> dict[str, list[Words]]:
+    """LASLA: sentences of words with tags "UPOS|FEATS"."""
+    parts = {}
+    for part in ("train", "dev", "test"):
+        name = f"tagging/la_lasla-{part}.conllu.xz"
+        if folder is None or not (folder / name).is_file():
+            where = "no data folder was given" if folder is None else f"no {name} in {folder}"
+            raise UsageError(f"latin needs its files, and {where}: pass --data DIR, or leave it out with --sets generated")
+        with lzma.open(folder / name, "rt", encoding="utf-8") as lines:
+            parts[part] = list(conllu(lines))
+    return parts
+
+
+def conllu(lines: Iterator[str]) -> Iterator[Words]:
+    """The sentences of a CoNLL-U file. Ranges such as 1-2 and empty nodes such as 1.1 are no words of their own."""
+    sentence: Words = []
+    for line in lines:
+        cells = line.rstrip("\n").split("\t")
+        if cells[0].isdigit():
+            sentence.append((cells[1], f"{cells[3]}|{cells[5]}"))
+        elif line == "\n" and sentence:
+            yield sentence
+            sentence = []
+    if sentence:
+        yield sentence
+
+
+def generated(num_tags: int, sizes: dict[str, int], seed: int) -> dict[str, list[Words]]:
+    """Sentences of 20 words, as many a part as `sizes` says: walks over tags, each with 12 successors and 3 words.
+
+    A word belongs to about 3 tags, so that it takes the neighbours to tell them apart.
+    """
+    generator = torch.Generator().manual_seed(20240 + seed)
+    successors = torch.randint(num_tags, (num_tags, 12), generator=generator)
+    words = torch.randint(num_tags, (num_tags, 3), generator=generator)
+    chances = torch.rand(12, generator=generator).exp()
+    parts = {}
+    for part, count in sizes.items():
+        tag = torch.randint(num_tags, (count,), generator=generator)
+        tags, forms = [], []
+        for _ in range(20):
+            tag = successors[tag, torch.multinomial(chances, count, replacement=True, generator=generator)]
+            tags.append(tag)
+            forms.append(words[tag, torch.randint(3, (count,), generator=generator)])
+        rows = zip(torch.stack(forms, 1).tolist(), torch.stack(tags, 1).tolist(), strict=True)
+        parts[part] = [[(f"{form:04d}", str(tag)) for form, tag in zip(*row, strict=True)] for row in rows]
+    return parts
+
+
+def encode(parts: dict[str, list[Words]], buckets: int) -> Corpus:
+    """Words and tags as numbers."""
+    forms: dict[str, int] = {"": 0}
+    tags: dict[str, int] = {}
+    encoded: dict[str, list[Sentence]] = {}
+    for part, sentences in parts.items():
+        encoded[part] = []
+        for sentence in sentences:
+            words = [forms.setdefault(word, len(forms)) for word, _ in sentence]
+            own = [tags.setdefault(tag, len(tags)) if part == "train" else tags.get(tag, -1) for _, tag in sentence]
+            encoded[part].append((torch.tensor(words), torch.tensor(own)))
+    return Corpus(torch.tensor([hashed(word, buckets) for word in forms]), len(tags), encoded)
+
+
+def hashed(word: str, buckets: int) -> list[int]:
+    """The buckets of a word form: itself, in lower case, its ends and beginnings, its shape."""
+    low = word.lower()
+    shape = "".join("X" if sign.isupper() else "x" if sign.islower() else "0" if sign.isdigit() else sign for sign in word)
+    found = [word, low, *(low[-size:] for size in (1, 2, 3, 4)), *(low[:size] for size in (1, 2)), shape[:6]]
+    # Python's own hash differs from run to run.
+    return [zlib.crc32(f"{kind} {text}".encode()) % buckets for kind, text in enumerate(found)]
+
+
+def padded(sentences: Sequence[Sentence]) -> tuple[Tensor, Tensor, Tensor]:
+    """Forms, tags (−100 as padding) and mask (B, L)."""
+    forms, tags = zip(*sentences, strict=True)
+    tags = nn.utils.rnn.pad_sequence(tags, batch_first=True, padding_value=-100)
+    return nn.utils.rnn.pad_sequence(forms, batch_first=True), tags, tags != -100
+
+
+# ---- the tagger ----------------------------------------------------------------------------------------------------------
+
+
+class Tagger(nn.Module):
+    """Emissions (B, L, |Y|) from word forms (B, L), and the chain on top of them."""
+
+    def __init__(self, corpus: Corpus, recipe: Recipe) -> None:
+        super().__init__()
+        self.register_buffer("features", corpus.features)
+        self.embedding = nn.EmbeddingBag(recipe.buckets, recipe.width, mode="sum")
+        nn.init.normal_(self.embedding.weight, 0.0, 0.1)
+        self.hidden = nn.Linear(5 * recipe.width, recipe.hidden)
+        self.out = nn.Linear(recipe.hidden, corpus.num_tags)
+        self.chain = lc.LinearCoreChain(corpus.num_tags, batch_first=True, form="logodds", rank=recipe.rank)
+
+    def forward(self, forms: Tensor, mask: Tensor) -> Tensor:
+        words = self.embedding(self.features[forms.flatten()]).view(*forms.shape, -1) * mask.unsqueeze(-1)
+        around = F.pad(words, (0, 0, 2, 2))
+        window = torch.cat([around[:, shift : shift + forms.shape[1]] for shift in range(5)], -1)
+        return self.out(F.relu(self.hidden(window)))
+
+
+def trained(corpus: Corpus, recipe: Recipe, device: str, seed: int) -> Tagger:
+    """A tagger after `recipe.steps` batches of whole sentences of like length; the rate goes to zero linearly."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        tagger = Tagger(corpus, recipe).to(device)
+    optimizer = torch.optim.Adam(tagger.parameters(), recipe.rate, fused=True)
+    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.01, total_iters=recipe.steps)
+    batches = training_batches(corpus, recipe, torch.Generator().manual_seed(seed))
+    for _ in track(range(recipe.steps), "training"):
+        forms, tags, mask = (tensor.to(device) for tensor in padded(next(batches)))
+        loss = -tagger.chain(tagger(forms, mask), tags, mask, reduction="token_mean")
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+    return tagger.cpu().eval()
+
+
+def training_batches(corpus: Corpus, recipe: Recipe, generator: torch.Generator) -> Iterator[list[Sentence]]:
+    """Batches of about `recipe.tokens` tokens, for ever; sentences are cut at 100 words."""
+    sentences = [(forms[:100], tags[:100]) for forms, tags in corpus.parts["train"]]
+    while True:
+        chance = torch.rand(len(sentences), generator=generator).tolist()
+        order = sorted(range(len(sentences)), key=lambda index: (len(sentences[index][0]), chance[index]))
+        batches, batch = [], []
+        for index in order:
+            if batch and (len(batch) + 1) * len(sentences[index][0]) > recipe.tokens:
+                batches.append(batch)
+                batch = []
+            batch.append(sentences[index])
+        batches.append(batch)
+        for number in torch.randperm(len(batches), generator=generator).tolist():
+            yield batches[number]
+
+
+def multiplied_out(head: lc.LinearCoreChain) -> lc.LinearCoreChain:
+    """The same chain with one dense matrix of transitions."""
+    with torch.random.fork_rng(), torch.no_grad():
+        dense, chain = lc.LinearCoreChain(head.num_tags, batch_first=True), head.chain()
+        for name in ("start_transitions", "transitions", "end_transitions"):
+            getattr(dense, name).copy_(getattr(chain, name.removesuffix("_transitions")))
+    return dense

@@ -1,0 +1,371 @@
+"""Decoding with thousands of tags: tokens a second and accuracy, exact and by a beam, on a trained tagger.
+
+A tagger is trained first: hashed embeddings of a word and its four neighbours, one hidden layer, and a LinearCoreChain with
+low-rank transitions. They are multiplied out once, so that every decoder gets the same dense scores, torchcrf too. Decoders
+start from emissions that are there, 8 sentences a batch, sorted by length; a token is a word, padding does not count.
+
+    torchcrf              its own decode
+    exact, dense          LinearCoreChain.viterbi, its bound switched off: every transition is looked at
+    exact                 LinearCoreChain.viterbi as it comes: a bound skips tags that cannot win
+    beam W                LinearCoreChain.beam
+    5 best                LinearCoreChain.kbest; its accuracy is that of the first
+    argmax                the best emission by itself, of the same model, which was not trained for that
+
+Before anything is timed, torchcrf must find sequences of the same score, and the two exact ways the same tags. The width to
+take is the narrowest within 0.05 points of exact on the dev sentences; what it does on the test sentences is what counts.
+Points have a standard error, over sentences and for this one model. The last table has no model: emissions and transitions
+are N(0, 1), which leaves the bound nothing to skip and a beam little to go by.
+
+Sets:
+
+    latin       LASLA, 3,499 tags of part of speech and features, 1.06 million words to train on; needs
+                tagging/la_lasla-{train,dev,test}.conllu.xz in --data or LINEARCORE_DATA
+    generated   a hidden Markov chain of 4000 tags with 12 successors each and ambiguous words
+"""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+import torchcrf
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor, nn
+
+import linearcore as lc
+from _harness import Contender, interleaved_medians
+from _tagger import Recipe, Sentence, Tagger, UsageError, encode, generated, latin, multiplied_out, padded, trained
+from linearcore._progress import track
+from linearcore._record import write_record
+from linearcore.kernels import _max_product
+from linearcore.structures import Sites, path_score
+
+OUT = Path(__file__).parent / "results" / "decoding_cpu.json"
+BATCH = 8  # sentences that are decoded together
+NEAR = 0.05  # points that a beam may be away from exact
+WANTED = 10  # times that a beam should be faster
+EXACT, DENSE, TORCHCRF, ARGMAX = "exact", "exact, dense", "torchcrf", "argmax"
+KBEST = 5
+
+Decoder = Callable[[Tensor, Tensor], Tensor]
+Emissions = tuple[Tensor, Tensor]  # (B, L, |Y|) and the mask (B, L)
+
+
+@dataclass(frozen=True)
+class Plan(Recipe):
+    """How large everything is."""
+
+    sentences: int = 1000  # of dev and of test, for accuracy
+    batches: int = 4  # that are timed
+    beams: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
+    tags: int = 4000  # of what is generated
+    length: int = 100  # of the chains without a model
+    seconds: float = 20.0  # for the rounds of one table
+
+
+SMALL = {"steps": 40, "tokens": 200, "buckets": 2**10, "width": 16, "hidden": 32, "rank": 8}
+QUICK = Plan(**SMALL, sentences=24, batches=1, beams=(1, 4), tags=300, length=8, seconds=0.05)
+
+
+# ---- decoders ------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def without_the_bound() -> Iterator[None]:
+    """Makes exact decoding look at all transitions: no number of tags is large enough for the bound."""
+    kept, _max_product.MANY_TAGS = _max_product.MANY_TAGS, sys.maxsize
+    try:
+        yield
+    finally:
+        _max_product.MANY_TAGS = kept
+
+
+def decoders(head: lc.LinearCoreChain, plan: Plan) -> dict[str, Decoder]:
+    """Our ways from emissions (B, L, |Y|) and mask (B, L) to tags (B, L)."""
+
+    def dense(emissions: Tensor, mask: Tensor) -> Tensor:
+        with without_the_bound():
+            return head.viterbi(emissions, mask)[0]
+
+    ways: dict[str, Decoder] = {DENSE: dense, EXACT: lambda emissions, mask: head.viterbi(emissions, mask)[0]}
+    for width in plan.beams:
+        ways[beam_name(width)] = lambda emissions, mask, width=width: head.beam(emissions, width, mask)[0]
+    ways[f"{KBEST} best"] = lambda emissions, mask: head.kbest(emissions, KBEST, mask)[0][0]
+    ways[ARGMAX] = lambda emissions, mask: emissions.argmax(-1)
+    return ways
+
+
+def beam_name(width: int) -> str:
+    """What the tables call it."""
+    return f"beam {width}"
+
+
+def peer(head: lc.LinearCoreChain) -> torchcrf.CRF:
+    """torchcrf with the parameters of `head`."""
+    with torch.random.fork_rng():
+        crf = torchcrf.CRF(head.num_tags, batch_first=True)
+    crf.load_state_dict(head.state_dict())
+    return crf
+
+
+def check_exact(head: lc.LinearCoreChain, crf: torchcrf.CRF, batches: list[Emissions]) -> float:
+    """Stops unless all exact decoders agree.
+
+    The bound must not change a tag in any batch; torchcrf's sequences and the first of the k best must have our score, in
+    the shortest one. Returns the largest relative difference in score to torchcrf, which is rounding.
+    """
+    ways = decoders(head, QUICK)
+    for emissions, mask in batches:
+        if not torch.equal(ways[DENSE](emissions, mask), ways[EXACT](emissions, mask)):
+            raise SystemExit("the bound changed the result of exact decoding; do not trust these figures")
+    emissions, mask = min(batches, key=lambda batch: batch[0].shape[1])
+    theirs = nn.utils.rnn.pad_sequence([torch.tensor(row) for row in crf.decode(emissions, mask)], batch_first=True)
+    ours, first = head.viterbi(emissions, mask)[0], head.kbest(emissions, KBEST, mask)[0][0]
+    exact, scores, sites = emissions.transpose(0, 1).double(), head.chain(emissions.double()), Sites.of(mask.t())
+    with torch.no_grad():
+        own, *others = (path_score(exact, scores, tags.clamp(min=0).t(), sites) for tags in (ours, theirs, first))
+    off = [float(((other - own) / own.abs()).abs().max()) for other in others]
+    if max(off) > 1e-5:
+        raise SystemExit(f"exact decoders differ in score by {max(off):.2g} of it; do not trust these figures")
+    return off[0]
+
+
+# ---- measuring -----------------------------------------------------------------------------------------------------------
+
+
+def accuracies(tagger: Tagger, ways: dict[str, Decoder], sentences: list[Sentence]) -> dict[str, Any]:
+    """For every way: per cent of right tags, points from exact and their standard error over sentences."""
+    ordered = sorted(sentences, key=lambda sentence: len(sentence[0]))
+    right: dict[str, list[Tensor]] = {name: [] for name in ways}
+    for begin in track(range(0, len(ordered), BATCH), "decoding for accuracy"):
+        forms, tags, mask = padded(ordered[begin : begin + BATCH])
+        with torch.no_grad():
+            emissions = tagger(forms, mask)
+        for name, way in ways.items():
+            right[name].append(((way(emissions, mask) == tags) & mask).sum(1))
+    sizes = torch.tensor([len(forms) for forms, _ in ordered])
+    total, exact, rows = int(sizes.sum()), torch.cat(right[EXACT]), {}
+    for name, found in right.items():
+        gained = (torch.cat(found) - exact).double()
+        mean = float(gained.sum()) / total
+        rows[name] = {
+            "accuracy": round(100 * float(torch.cat(found).sum()) / total, 3),
+            "points_from_exact": round(100 * mean, 3),
+            "error": round(100 * float((gained - mean * sizes).square().sum().sqrt()) / total, 3),
+        }
+    return rows
+
+
+def sample(sentences: list[Sentence], count: int, seed: int) -> list[Sentence]:
+    """`count` of them."""
+    order = torch.randperm(len(sentences), generator=torch.Generator().manual_seed(seed)).tolist()
+    return [sentences[index] for index in order[:count]]
+
+
+def timed_batches(tagger: Tagger, sentences: list[Sentence], count: int) -> list[Emissions]:
+    """Emissions and masks of `count` batches at even distances in the order of length."""
+    ordered = sorted(sentences, key=lambda sentence: len(sentence[0]))
+    starts = [int((part + 0.5) / count * len(ordered)) // BATCH * BATCH for part in range(count)]
+    with torch.no_grad():
+        batches = [padded(ordered[start : start + BATCH]) for start in starts]
+        return [(tagger(forms, mask), mask) for forms, _, mask in batches]
+
+
+def seconds_of(ways: dict[str, Decoder], batches: list[Emissions], *, seconds: float) -> dict[str, float]:
+    """What each way takes for all batches: the median of interleaved rounds; one run for those that take seconds."""
+    times = {}
+    for name, way in ways.items():
+        way(batches[0][0][:, :2], batches[0][1][:, :2])
+        begin = time.perf_counter()
+        _all_of(way, batches)
+        times[name] = time.perf_counter() - begin
+    field = {name: Contender(lambda way=way: _all_of(way, batches)) for name, way in ways.items() if times[name] < 2}
+    medians = interleaved_medians(field, "cpu", seconds=seconds, least=3) if field else {}
+    return times | {name: ms / 1e3 for name, ms in medians.items()}
+
+
+def _all_of(way: Decoder, batches: list[Emissions]) -> None:
+    for emissions, mask in batches:
+        way(emissions, mask)
+
+
+def run_set(name: str, plan: Plan, args: argparse.Namespace) -> dict[str, Any]:
+    """Trains on one set; everything measured of it."""
+    sizes = {"train": plan.steps * plan.tokens // 40, "dev": plan.sentences, "test": plan.sentences}
+    words = latin(data_folder(args)) if name == "latin" else generated(plan.tags, sizes, args.seed)
+    corpus = encode(words, plan.buckets)
+    begin = time.perf_counter()
+    tagger = trained(corpus, plan, args.device, args.seed)
+    training = time.perf_counter() - begin
+    head = multiplied_out(tagger.chain)
+    ways, crf = decoders(head, plan), peer(head)
+    test, dev = (sample(corpus.parts[part], plan.sentences, args.seed) for part in ("test", "dev"))
+    batches = timed_batches(tagger, test, plan.batches)
+    off = check_exact(head, crf, batches)
+    quick = {way: ways[way] for way in (ARGMAX, *map(beam_name, plan.beams), EXACT)}
+    on_dev, on_test = accuracies(tagger, quick, dev), accuracies(tagger, quick, test)
+    tokens = sum(int(mask.sum()) for _, mask in batches)
+    times = seconds_of({TORCHCRF: crf.decode, **ways}, batches, seconds=plan.seconds)
+    rows = {way: on_test.get(way, on_test[EXACT]) | speed(times, way, tokens) for way in times}
+    near = [width for width in plan.beams if abs(on_dev[beam_name(width)]["points_from_exact"]) <= NEAR]
+    gold = torch.cat([tags for _, tags in test])
+    return {
+        "num_tags": corpus.num_tags,
+        "training": {"tokens": sum(len(tags) for _, tags in corpus.parts["train"]), "seconds": round(training, 1)},
+        "test_tokens": len(gold),
+        "test_tokens_of_unknown_tags": int((gold < 0).sum()),
+        "timed": [[*mask.shape, int(mask.sum())] for _, mask in batches],
+        "score_difference_to_torchcrf": off,
+        "dev": on_dev,
+        "methods": in_order(rows),
+        "mark": mark(near[0], rows) if near else None,
+    }
+
+
+def in_order(rows: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows as a list, whose order a record keeps."""
+    return [{"method": name, **row} for name, row in rows.items()]
+
+
+def speed(times: dict[str, float], name: str, tokens: int) -> dict[str, float]:
+    """Tokens a second, and how many times the three exact decoders that is."""
+    row = {"tokens_per_second": round(tokens / times[name], 1)}
+    for other, key in ((TORCHCRF, "times_torchcrf"), (DENSE, "times_dense"), (EXACT, "times_exact")):
+        if other in times:
+            row[key] = round(times[other] / times[name], 3)
+    return row
+
+
+def mark(width: int, rows: dict[str, Any]) -> dict[str, Any]:
+    """The width that dev chose, and what came of it on test."""
+    row = rows[beam_name(width)]
+    return {
+        "width": width,
+        **{key: row[key] for key in ("points_from_exact", "error", "times_torchcrf", "times_dense", "times_exact")},
+        "near_on_test": abs(row["points_from_exact"]) <= NEAR,
+        "fast_beside_dense": row["times_dense"] >= WANTED,
+        "fast_beside_exact": row["times_exact"] >= WANTED,
+    }
+
+
+def without_a_model(plan: Plan, args: argparse.Namespace) -> dict[str, Any]:
+    """Emissions and transitions of N(0, 1): tokens a second, and how much of the exact score a beam reaches."""
+    generator = torch.Generator().manual_seed(args.seed)
+    with torch.random.fork_rng(), torch.no_grad():
+        head = lc.LinearCoreChain(plan.tags, batch_first=True)
+        for parameter in head.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator))
+    emissions = torch.randn(BATCH, plan.length, plan.tags, generator=generator)
+    mask = torch.ones(emissions.shape[:2], dtype=torch.bool)
+    ways = decoders(head, plan)
+    ways = {name: ways[name] for name in (DENSE, EXACT, *map(beam_name, plan.beams))}
+    times = seconds_of(ways, [(emissions, mask)], seconds=plan.seconds)
+    best = head.viterbi(emissions, mask)[1]
+    reached = {beam_name(width): float((head.beam(emissions, width, mask)[1] / best).mean()) for width in plan.beams}
+    rows = {name: speed(times, name, mask.numel()) | {"score": round(reached.get(name, 1.0), 4)} for name in ways}
+    return {"shape": list(emissions.shape), "methods": in_order(rows)}
+
+
+# ---- the command ---------------------------------------------------------------------------------------------------------
+
+
+def show(title: str, rows: list[dict[str, Any]]) -> None:
+    """Prints one table; a cell without a figure stays empty."""
+    columns = {
+        "accuracy": ("accuracy %", "{:.2f}"),
+        "points_from_exact": ("points from exact", "{:+.3f}"),
+        "error": ("±", "{:.3f}"),
+        "score": ("score / exact", "{:.4f}"),
+        "tokens_per_second": ("tokens/s", "{:,.0f}"),
+        "times_torchcrf": ("× torchcrf", "{:.2f}"),
+        "times_dense": ("× exact, dense", "{:.2f}"),
+        "times_exact": ("× exact", "{:.2f}"),
+    }
+    used = {key: column for key, column in columns.items() if any(key in row for row in rows)}
+    table = Table(title=title)
+    table.add_column("method")
+    for head, _ in used.values():
+        table.add_column(head, justify="right")
+    for row in rows:
+        table.add_row(row["method"], *(form.format(row[key]) if key in row else "" for key, (_, form) in used.items()))
+    Console(width=None if sys.stdout.isatty() else 120).print(table)
+
+
+def verdict(found: dict[str, Any] | None) -> str:
+    """The mark in one sentence."""
+    if found is None:
+        return f"No width is within {NEAR} points of exact on the dev sentences."
+    against = (("times_dense", DENSE), ("times_exact", f"{EXACT} as it comes"), ("times_torchcrf", TORCHCRF))
+    ratios = ", ".join(
+        f"{found[key]:.1f} times as fast as {name} ({'at least' if found[key] >= WANTED else 'below'} {WANTED})"
+        for key, name in against
+    )
+    place = "within" if found["near_on_test"] else "not within"
+    points = f"{found['points_from_exact']:+.3f} points from exact on test ({place} {NEAR})"
+    return f"Width {found['width']}, chosen on dev: {points}, {ratios}."
+
+
+def data_folder(args: argparse.Namespace) -> Path | None:
+    """Where the user's data are."""
+    return args.data or (Path(os.environ["LINEARCORE_DATA"]) if os.environ.get("LINEARCORE_DATA") else None)
+
+
+def arguments() -> argparse.Namespace:
+    """What the user asked for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="Examples:\n"
+        "  python benchmarks/decoding.py --data DIR                   the committed figures, five minutes on two cores\n"
+        "  python benchmarks/decoding.py --sets generated             without files\n"
+        "  python benchmarks/decoding.py --quick --sets generated     seconds: does it run?\n",
+    )
+    parser.add_argument("--data", type=Path, help="folder with tagging/ in it (default: variable LINEARCORE_DATA)")
+    parser.add_argument("--sets", default="latin", help="latin, generated, or both with a comma (default: %(default)s)")
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="to train on; decoding is on the CPU")
+    parser.add_argument("--steps", type=int, help=f"training batches (default: {Plan.steps})")
+    parser.add_argument("--sentences", type=int, help=f"of dev and of test, for accuracy (default: {Plan.sentences})")
+    parser.add_argument("--seconds", type=float, help=f"time for the rounds of one table (default: {Plan.seconds:g})")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--quick", action="store_true", help="toy size: a smoke test, not a result")
+    parser.add_argument("--out", type=Path, default=OUT, help="JSON (default: benchmarks/results/decoding_cpu.json)")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Trains, decodes, prints the tables, writes the record."""
+    args = arguments()
+    given = {key: value for key in ("steps", "sentences", "seconds") if (value := getattr(args, key)) is not None}
+    plan = replace(QUICK if args.quick else Plan(), **given)
+    results: dict[str, Any] = {"sets": {}}
+    try:
+        names = [name.strip() for name in args.sets.split(",")]
+        for name in names:
+            if name not in ("latin", "generated"):
+                raise UsageError(f"--sets takes latin and generated, and {name!r} is neither")
+        for name in names:
+            found = results["sets"][name] = run_set(name, plan, args)
+            show(f"{name}, {found['num_tags']} tags", found["methods"])
+            print(verdict(found["mark"]))
+    except (UsageError, OSError) as error:
+        print(f"decoding.py: {error}", file=sys.stderr)
+        sys.exit(2)
+    results["without_a_model"] = without_a_model(plan, args)
+    show(f"no model, {'×'.join(map(str, results['without_a_model']['shape']))}", results["without_a_model"]["methods"])
+    command = "python benchmarks/decoding.py" + (" --data DIR" if "latin" in names else "")
+    given = {"sets": args.sets, "device": args.device, "seed": args.seed} | given
+    command += "".join(f" --{key} {value}" for key, value in given.items() if value not in ("latin", "cpu", 0))
+    command += " --quick" if args.quick else ""
+    write_record(args.out, command=command, settings=asdict(plan) | {"device": args.device}, results=results, seed=args.seed)
+    print(f"written to {args.out}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,177 @@
+"""The fused kernels against their plain twins. Run by `test_fused.py` in a Python whose Triton interprets, on the CPU."""
+
+import math
+from types import ModuleType
+
+import pytest
+import torch
+from torch import Tensor
+
+import linearcore.kernels._local_losses as local_losses_module
+import linearcore.kernels._partition as partition_module
+from linearcore import LinearCoreChain, multiclass_loss
+from linearcore.kernels import fused, local_scores, log_partition
+from linearcore.kernels._fused import fused_for
+from linearcore.structures import Chain, Constraints, Hamming, Sites
+
+
+@pytest.fixture
+def used(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Filled with the names of the fused functions that were called."""
+    names: set[str] = set()
+
+    def spied(name: str) -> None:
+        original = getattr(fused, name)
+        monkeypatch.setattr(fused, name, lambda *given: (names.add(name), original(*given))[1])
+
+    for name in fused.__all__:
+        spied(name)
+    return names
+
+
+def drawn(*size: int, seed: int = 0, scale: float = 2.0) -> Tensor:
+    return scale * torch.randn(size, generator=torch.Generator().manual_seed(seed))
+
+
+def close(found: Tensor, expected: Tensor, tolerance: float = 2e-6) -> None:
+    torch.testing.assert_close(found.double(), expected.double(), rtol=tolerance, atol=tolerance)
+
+
+def test_they_are_found_for_float32_and_narrower_only() -> None:
+    assert isinstance(fused_for(torch.zeros(1)), ModuleType)
+    assert fused_for(torch.zeros(1, dtype=torch.bfloat16)) is not None
+    assert fused_for(torch.zeros(1, dtype=torch.float64)) is None
+    assert fused_for(torch.zeros(1), torch.zeros(1, dtype=torch.float64)) is None
+
+
+@pytest.mark.parametrize("has_margin", (False, True))
+@pytest.mark.parametrize("num_classes", (1, 2, 3, 70, 2048, 2500))
+def test_log_odds_of_rows(num_classes: int, has_margin: bool, used: set[str]) -> None:
+    scores = drawn(8, num_classes)
+    scores[0] *= 1e4
+    scores[1, 1:] = -math.inf
+    scores[2, 2::2] = -math.inf
+    index = torch.arange(8) % num_classes
+    index[1], index[2] = 0, 0
+    margin = drawn(num_classes).abs() if has_margin else None
+    ways = {}
+    for backend in ("blocked", "plain"):
+        leaf = scores.clone().requires_grad_()
+        losses = multiclass_loss(leaf, index, reduction="none", class_margin=margin, backend=backend)
+        finite = torch.where(losses.isfinite(), losses, 0.0)
+        (gradient,) = torch.autograd.grad(finite, leaf, drawn(8, seed=1))
+        ways[backend] = losses.detach(), gradient
+    close(ways["blocked"][0], ways["plain"][0])
+    close(ways["blocked"][1], ways["plain"][1])
+    assert used == {"log_odds", "log_odds_gradient"}
+
+
+def test_half_precision_rows_are_read_as_they_are_and_summed_in_float32(used: set[str]) -> None:
+    scores, index = drawn(4, 3000).bfloat16(), torch.tensor([0, 1, 2, 2999])
+    leaf, exact = scores.clone().requires_grad_(), scores.double().requires_grad_()
+    multiclass_loss(leaf, index).backward()
+    multiclass_loss(exact, index, backend="plain").backward()
+    assert leaf.grad is not None and exact.grad is not None and leaf.grad.dtype == torch.bfloat16
+    # 2⁻⁸ would be rounding to nearest; the interpreter cuts digits off instead.
+    torch.testing.assert_close(leaf.grad.double(), exact.grad, rtol=2**-7, atol=1e-6)
+    assert used
+
+
+HEADS = {
+    "plain": {},
+    "batch first": {"batch_first": True},
+    "constrained": {"constraints": Constraints.forbid(1100, pairs=[(0, 1), (3, 4)], start=[7], end=[8])},
+    "weighted": {"cost": Hamming(torch.arange(1100) % 3 + 0.5)},
+}
+
+
+def step(head: LinearCoreChain, emissions: Tensor, tags: Tensor) -> tuple[Tensor, ...]:
+    leaf = emissions.clone().requires_grad_()
+    loss = -head(leaf, tags, reduction="mean")
+    return loss.detach(), *torch.autograd.grad(loss, (leaf, *head.parameters()))
+
+
+@pytest.mark.parametrize("has_holes", (False, True))
+@pytest.mark.parametrize("options", HEADS.values(), ids=HEADS.keys())
+def test_local_log_odds(
+    options: dict[str, object], has_holes: bool, used: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = LinearCoreChain(1100, **options)
+    emissions, tags = drawn(4, 3, 1100), torch.tensor([[5, 1099, 3], [6, 0, 3], [5, 1024, 2], [9, 0, 1]])
+    if has_holes:
+        tags[1, 0] = tags[0, 1] = tags[3, 1] = -100
+        tags[:, 2] = -100
+        emissions[1, 0] = math.nan
+    if head.batch_first:
+        emissions, tags = emissions.transpose(0, 1).contiguous(), tags.t().contiguous()
+    found = step(head, emissions, tags)
+    assert used == {"local_log_odds", "local_gradient"}
+    monkeypatch.setattr(local_losses_module, "fused_for", lambda *_: None)
+    monkeypatch.setattr("linearcore.kernels._local.fused_for", lambda *_: None)
+    monkeypatch.setattr("linearcore.kernels._logodds.fused_for", lambda *_: None)
+    for ours, twin in zip(found, step(head, torch.nan_to_num(emissions), tags), strict=True):
+        close(ours, twin)
+
+
+def test_second_derivatives_are_those_of_the_plain_twin(used: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    head, emissions, tags = LinearCoreChain(6), drawn(3, 2, 6, scale=1.0), torch.tensor([[0, 1], [2, -100], [5, 3]])
+
+    def second() -> Tensor:
+        leaf = emissions.clone().requires_grad_()
+        (slope,) = torch.autograd.grad(head(leaf, tags), leaf, create_graph=True)
+        return torch.autograd.grad((slope**2).sum(), leaf)[0]
+
+    found = second()
+    assert "local_log_odds" in used and found.abs().max() > 0
+    monkeypatch.setattr(local_losses_module, "fused_for", lambda *_: None)
+    close(found, second())
+
+
+def test_deterministic_runs_do_not_add_in_any_order(used: set[str]) -> None:
+    head = LinearCoreChain(6)
+    torch.use_deterministic_algorithms(True)
+    try:
+        step(head, drawn(3, 2, 6), torch.zeros(3, 2, dtype=torch.long))
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert used == {"local_scores", "log_odds", "log_odds_gradient"}
+
+
+@pytest.mark.parametrize("size", ((1, 1, 1), (5, 3, 7), (3, 2, 1030)))
+def test_local_scores(size: tuple[int, int, int], used: set[str]) -> None:
+    chain = Chain(drawn(size[2]), drawn(size[2], size[2], seed=1), drawn(size[2], seed=2))
+    mask = torch.ones(size[:2], dtype=torch.bool)
+    mask[1:3, 0] = False
+    tags = torch.arange(size[0] * size[1]).view(size[:2]) % size[2]
+    found, twin = (local_scores(drawn(*size), chain, tags, Sites.of(mask), way) for way in ("blocked", "plain"))
+    close(found[mask], twin[mask])
+    assert used == {"local_scores"}
+
+
+@pytest.mark.parametrize("is_full", (False, True))
+@pytest.mark.parametrize("size", ((1, 1, 1), (6, 5, 7), (4, 20, 130)))
+def test_recursion(size: tuple[int, int, int], is_full: bool, used: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    length, batch, num_tags = size
+    mask = torch.rand(length, batch, generator=torch.Generator().manual_seed(3)) < 0.6
+    mask = torch.ones_like(mask) if is_full else mask
+    # Batch first in memory, as a user's emissions may be.
+    emissions = drawn(batch, length, num_tags).transpose(0, 1)
+    chain = Chain(drawn(num_tags, seed=1), drawn(num_tags, num_tags, seed=2), drawn(num_tags, seed=4))
+
+    def step() -> tuple[Tensor, ...]:
+        leaves = [tensor.clone().requires_grad_() for tensor in (emissions, *chain)]
+        values = log_partition(leaves[0], Chain(*leaves[1:]), mask)
+        return values.detach(), *torch.autograd.grad(values, leaves, drawn(batch, seed=5))
+
+    found = step()
+    assert used == {"forwards", "backwards"}
+    monkeypatch.setattr(partition_module, "fused_for", lambda *_: None)
+    for ours, twin in zip(found, step(), strict=True):
+        close(ours, twin)
+
+
+def test_many_chains_are_left_to_the_library(used: set[str]) -> None:
+    batch = partition_module.MOST_FUSED_CHAINS + 1
+    chain = Chain(drawn(3), drawn(3, 3), drawn(3))
+    log_partition(drawn(2, batch, 3), chain, torch.ones(2, batch, dtype=torch.bool))
+    assert not used
