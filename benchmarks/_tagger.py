@@ -26,7 +26,7 @@ class UsageError(Exception):
 class Recipe:
     """The network and how long it is trained."""
 
-    steps: int = 1400
+    steps: int = 1000
     tokens: int = 800  # of one training batch
     rate: float = 0.004
     buckets: int = 2**16

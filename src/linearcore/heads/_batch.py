@@ -25,6 +25,12 @@ class Batch(NamedTuple):
     tags: Tensor | None
     sites: Sites
 
+    @property
+    def tagged(self) -> tuple[Tensor, Tensor, Sites]:
+        """Emissions, tags and sites, where there are tags."""
+        assert self.tags is not None
+        return self.emissions, self.tags, self.sites
+
 
 def check_shapes(num_tags: int, emissions: Tensor, tags: Tensor | None, mask: Tensor | None) -> None:
     """Raises unless the shapes and dtypes fit; the sentences are torchcrf's, what to do is added. Reads no device."""
@@ -56,6 +62,7 @@ def to_batch(num_tags: int, emissions: Tensor, tags: Tensor | None, mask: Tensor
     also tells whether any position is off; where none is, there is less to do.
     """
     shown = None if mask is None else mask.bool()
+    tags = None if tags is None else tags.long()  # First of all: −100 is no number of an unsigned type.
     flags = _flags(num_tags, tags, shown) if look else {}
     if flags.get("starts off"):
         advice = "leave the positions before the first tag out of emissions, tags and mask, or give them the tag -100"
@@ -68,10 +75,10 @@ def to_batch(num_tags: int, emissions: Tensor, tags: Tensor | None, mask: Tensor
     is_full = not flags["some off"] if look else tags is None and shown is None
     if is_full:
         full = torch.ones(emissions.shape[:2], dtype=torch.bool, device=emissions.device)
-        return Batch(emissions, None if tags is None else tags.long(), Sites.of(full, is_full=True))
+        return Batch(emissions, tags, Sites.of(full, is_full=True))
     if tags is not None:
         shown = tags != IGNORED_TAG if shown is None else shown & (tags != IGNORED_TAG)
-        tags = tags.long().masked_fill(~shown, 0)  # torchcrf asks nothing of tags under a mask.
+        tags = tags.masked_fill(~shown, 0)  # torchcrf asks nothing of tags under a mask.
     assert shown is not None
     return Batch(emissions, tags, Sites.of(shown))
 

@@ -9,7 +9,7 @@ from linearcore._checks import complaint
 from linearcore._typing import compute_dtype
 from linearcore.heads._batch import IGNORED_TAG, Batch, can_read, check_shapes, to_batch
 from linearcore.kernels import beam, kbest, viterbi
-from linearcore.structures import Chain, Constraints, Sites
+from linearcore.structures import Chain, Constraints, Cost, Hamming, Sites, ZeroOne, resolve_cost
 
 REDUCTIONS = ("none", "sum", "mean", "token_mean")
 
@@ -46,7 +46,7 @@ class ChainHead(nn.Module, ABC):
         constraints: Constraints | None = None,
         validate: bool = True,
     ) -> None:
-        if not isinstance(num_tags, int) or num_tags <= 0:
+        if not isinstance(num_tags, int) or isinstance(num_tags, bool) or num_tags <= 0:
             raise ValueError(f"invalid number of tags: {num_tags}; count them, from 1 up")
         if rank is not None and (not isinstance(rank, int) or rank <= 0):
             advice = "for example 32, or None for a full matrix"
@@ -103,7 +103,7 @@ class ChainHead(nn.Module, ABC):
         if reduction not in REDUCTIONS:
             raise ValueError(f"invalid reduction: {reduction}; choose one of {', '.join(REDUCTIONS)}")
         batch = self._batch(emissions, tags, mask)
-        losses = self._losses(batch)
+        losses = self._losses(*batch.tagged)
         result = torch.promote_types(emissions.dtype, self.start_transitions.dtype)
         if reduction == "none":
             return -losses.to(result)
@@ -115,8 +115,8 @@ class ChainHead(nn.Module, ABC):
         return total.to(result)
 
     @abstractmethod
-    def _losses(self, batch: Batch) -> Tensor:
-        """(B,): what each chain loses."""
+    def _losses(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
+        """(B,): what each chain loses, for emissions (L, B, |Y|) and tags (L, B)."""
 
     def viterbi(self, emissions: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The best tags, in the layout of `mask` and −100 where it is off, and their scores (B,). Exact.
@@ -162,11 +162,11 @@ class ChainHead(nn.Module, ABC):
             tags, _ = self.viterbi(emissions, mask)
         with torch.no_grad():
             batch = self._batch(emissions, tags, mask)
-            return self._layout(self._confidence(batch).masked_fill(~batch.sites.mask, 0.0))
+            return self._layout(self._confidence(*batch.tagged).masked_fill(~batch.sites.mask, 0.0))
 
     @abstractmethod
-    def _confidence(self, batch: Batch) -> Tensor:
-        """(L, B): how sure the head is of the tags in `batch`."""
+    def _confidence(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
+        """(L, B): how sure the head is of these tags."""
 
     def chain(self, like: Tensor | None = None) -> Chain:
         """The chain's scores, constraints put in as −inf, in the dtype of `like` or else their own."""
@@ -224,6 +224,16 @@ def _checked(constraints: Constraints | None, num_tags: int) -> Constraints | No
             complaint("constraints", f"be for {num_tags} tags", constraints.num_tags, "list all tags, in order")
         )
     return constraints
+
+
+def checked_cost(cost: str | Cost, num_tags: int) -> Hamming | ZeroOne:
+    """The cost that a name stands for; raises unless the heads know what to do with it."""
+    found = resolve_cost(cost)
+    if not isinstance(found, Hamming | ZeroOne):
+        advice = "a cost of your own needs a search of its own"
+        raise TypeError(complaint("cost", "be `Hamming` or `ZeroOne`, or a name of theirs", type(found).__name__, advice))
+    found.check(num_tags)
+    return found
 
 
 def _count(name: str, number: int) -> int:

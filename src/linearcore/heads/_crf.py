@@ -2,10 +2,9 @@
 
 from torch import Tensor
 
-from linearcore.heads._batch import Batch
 from linearcore.heads._chain import ChainHead
 from linearcore.kernels import log_partition, posterior
-from linearcore.structures import path_score
+from linearcore.structures import Sites, path_score
 
 
 class ChainCRF(ChainHead):
@@ -37,11 +36,10 @@ class ChainCRF(ChainHead):
     a few L×B×|Y| and |Y|². Scores that would underflow are found out and done in the log domain, slowly (`log_partition`).
     """
 
-    def _losses(self, batch: Batch) -> Tensor:
-        assert batch.tags is not None
-        chain = self.chain(batch.emissions)
-        own = path_score(batch.emissions, chain, batch.tags, batch.sites)
-        log_z: Tensor = log_partition(batch.emissions, chain, batch.sites.mask, is_full=batch.sites.is_full)
+    def _losses(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
+        chain = self.chain(emissions)
+        own = path_score(emissions, chain, tags, sites)
+        log_z: Tensor = log_partition(emissions, chain, sites.mask, is_full=sites.is_full)
         return log_z - own
 
     def marginals(self, emissions: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -50,8 +48,7 @@ class ChainCRF(ChainHead):
         found = posterior(batch.emissions, self.chain(batch.emissions), batch.sites.mask)
         return found.transpose(0, 1) if self.batch_first else found
 
-    def _confidence(self, batch: Batch) -> Tensor:
+    def _confidence(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
         """The posterior probability of each tag, whatever the others are."""
-        assert batch.tags is not None
-        found = posterior(batch.emissions, self.chain(batch.emissions), batch.sites.mask)
-        return found.gather(-1, batch.tags.unsqueeze(-1)).squeeze(-1)
+        found = posterior(emissions, self.chain(emissions), sites.mask)
+        return found.gather(-1, tags.unsqueeze(-1)).squeeze(-1)

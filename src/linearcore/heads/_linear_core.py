@@ -5,11 +5,10 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from linearcore.heads._batch import Batch
-from linearcore.heads._chain import ChainHead
+from linearcore.heads._chain import ChainHead, checked_cost
 from linearcore.kernels import Labels, dense_rows, local_losses, local_scores, low_rank_scores
 from linearcore.losses import DEFAULT_SURROGATE, Centered, Form, LogOdds, Pairwise, checked_form
-from linearcore.structures import Constraints, Cost, Hamming, resolve_cost
+from linearcore.structures import Constraints, Cost, Hamming, Sites
 from linearcore.surrogates import Surrogate
 
 
@@ -68,26 +67,25 @@ class LinearCoreChain(ChainHead):
         self.form = checked_form(form, normalize, surrogate)
         if normalize is None and isinstance(form, str) and isinstance(self.form, Pairwise | Centered):
             self.form = replace(self.form, normalize=False)
-        self.cost = resolve_cost(cost)
+        self.cost = checked_cost(cost, num_tags)
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, surrogate={self.surrogate}, form={self.form}"
 
-    def _losses(self, batch: Batch) -> Tensor:
-        assert batch.tags is not None
-        if not batch.sites.is_full:
+    def _losses(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
+        if not sites.is_full:
             # What padding holds may be anything, and 0 · NaN is not 0.
-            absent = ~batch.sites.mask.unsqueeze(-1)
-            batch = batch._replace(emissions=batch.emissions.masked_fill(absent, 0.0))
+            absent = ~sites.mask.unsqueeze(-1)
+            emissions = emissions.masked_fill(absent, 0.0)
         kernel = self.form.kernel(self.surrogate)
         if self._is_factored:
-            scores = self._local_scores(batch).reshape(-1, self.num_tags)
-            losses = dense_rows(kernel, scores, Labels(batch.tags.reshape(-1))).view(batch.tags.shape)
-            losses = losses if batch.sites.is_full else losses.masked_fill(~batch.sites.mask, 0.0)
+            scores = self._local_scores(emissions, tags, sites).reshape(-1, self.num_tags)
+            losses = dense_rows(kernel, scores, Labels(tags.reshape(-1))).view(tags.shape)
+            losses = losses if sites.is_full else losses.masked_fill(~sites.mask, 0.0)
         else:
-            losses = local_losses(kernel, batch.emissions, self.chain(batch.emissions), batch.tags, batch.sites)
+            losses = local_losses(kernel, emissions, self.chain(emissions), tags, sites)
         if isinstance(self.cost, Hamming) and self.cost.weight is not None:
-            losses = losses * self.cost.site_weight(batch.tags, losses.dtype)
+            losses = losses * self.cost.site_weight(tags, losses.dtype)
         return losses.sum(0)
 
     @property
@@ -95,25 +93,23 @@ class LinearCoreChain(ChainHead):
         """Whether the transitions stay two factors; constraints are |Y|×|Y| anyway."""
         return self.rank is not None and self.constraints is None
 
-    def _local_scores(self, batch: Batch) -> Tensor:
-        assert batch.tags is not None
+    def _local_scores(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
         if not self._is_factored:
-            return local_scores(batch.emissions, self.chain(batch.emissions), batch.tags, batch.sites)
+            return local_scores(emissions, self.chain(emissions), tags, sites)
         start, left, right, end = (
-            part.to(batch.emissions.dtype)
+            part.to(emissions.dtype)
             for part in (self.start_transitions, self.transitions_from, self.transitions_to, self.end_transitions)
         )
-        with torch.autocast(batch.emissions.device.type, enabled=False):
-            return low_rank_scores(batch.emissions, start, (left, right), end, batch.tags, batch.sites)
+        with torch.autocast(emissions.device.type, enabled=False):
+            return low_rank_scores(emissions, start, (left, right), end, tags, sites)
 
-    def _confidence(self, batch: Batch) -> Tensor:
+    def _confidence(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
         """The probability for which the surrogate would leave this margin where it is, the neighbours being as they are.
 
         `surrogate.posterior` of the site's own margin: the log-odds, or for the other forms the lead over the runner-up.
         Exactly ½ within the core: there the loss has no opinion. It says nothing of whether the neighbours are right.
         """
-        assert batch.tags is not None
-        scores, own = self._local_scores(batch), batch.tags.unsqueeze(-1)
+        scores, own = self._local_scores(emissions, tags, sites), tags.unsqueeze(-1)
         others = scores.scatter(-1, own, -torch.inf)
         against = others.logsumexp(-1) if isinstance(self.form, LogOdds) else others.amax(-1)
         margin = (scores.gather(-1, own).squeeze(-1) - against).clamp(-1e30, 1e30)

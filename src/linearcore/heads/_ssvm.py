@@ -3,10 +3,9 @@
 import torch
 from torch import Tensor
 
-from linearcore.heads._batch import Batch
-from linearcore.heads._chain import ChainHead
+from linearcore.heads._chain import ChainHead, checked_cost
 from linearcore.kernels import kbest, local_scores, viterbi
-from linearcore.structures import Chain, Constraints, Cost, Hamming, path_score, resolve_cost
+from linearcore.structures import Chain, Constraints, Cost, Hamming, Sites, path_score
 
 
 class ChainSSVM(ChainHead):
@@ -45,50 +44,46 @@ class ChainSSVM(ChainHead):
         validate: bool = True,
     ) -> None:
         super().__init__(num_tags, batch_first, rank=rank, constraints=constraints, validate=validate)
-        self.cost = resolve_cost(cost)
+        self.cost = checked_cost(cost, num_tags)
 
-    def _losses(self, batch: Batch) -> Tensor:
-        assert batch.tags is not None
-        chain = self.chain(batch.emissions)
+    def _losses(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
+        chain = self.chain(emissions)
         if isinstance(self.cost, Hamming):
-            rival, cost = self._costly(batch, chain, self.cost)
+            rival, cost = _costly(emissions, chain, tags, sites, self.cost)
         else:
-            rival, cost = self._other(batch, chain)
-        against = path_score(batch.emissions, chain, rival, batch.sites)
-        own = path_score(batch.emissions, chain, batch.tags, batch.sites)
+            rival, cost = _other(emissions, chain, tags, sites)
+        against = path_score(emissions, chain, rival, sites)
+        own = path_score(emissions, chain, tags, sites)
         # Not below zero: the truth itself is among the rivals, or the hinge says so.
         return (cost + against - own).clamp(min=0.0)
 
-    @staticmethod
-    def _costly(batch: Batch, chain: Chain, cost: Hamming) -> tuple[Tensor, Tensor]:
-        """The tags (L, B) that maximise score plus cost, and what they cost (B,)."""
-        assert batch.tags is not None
-        weight = cost.site_weight(batch.tags, batch.emissions.dtype)
-        own = batch.tags.unsqueeze(-1)
-        with torch.no_grad():
-            costly = batch.emissions + weight.unsqueeze(-1)
-            costly.scatter_(-1, own, batch.emissions.gather(-1, own))
-            rival = viterbi(costly, chain, batch.sites)[0].clamp(min=0)
-        wrong = (rival != batch.tags) & batch.sites.mask
-        return rival, torch.where(wrong, weight, torch.zeros_like(weight)).sum(0)
-
-    @staticmethod
-    def _other(batch: Batch, chain: Chain) -> tuple[Tensor, Tensor]:
-        """The best tags (L, B) that are not the truth, and 1 (B,); the truth and 0 where there is nothing else."""
-        assert batch.tags is not None
-        found, scores = kbest(batch.emissions, chain, batch.sites, 2)
-        found = found.clamp(min=0)
-        is_truth = ((found[0] == batch.tags) | ~batch.sites.mask).all(0)
-        rival = torch.where(is_truth, found[1], found[0])
-        is_there = torch.where(is_truth, scores[1], scores[0]) > -torch.inf
-        is_there = is_there & batch.sites.mask.any(0)
-        return torch.where(is_there, rival, batch.tags), is_there.to(batch.emissions.dtype)
-
-    def _confidence(self, batch: Batch) -> Tensor:
+    def _confidence(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
         """The tag's share of the softmax over all tags at its position, its neighbours being as they are.
 
         A number to sort by: the loss has no probabilities, so that 0.9 does not mean right nine times in ten.
         """
-        assert batch.tags is not None
-        scores = local_scores(batch.emissions, self.chain(batch.emissions), batch.tags, batch.sites)
-        return scores.softmax(-1).gather(-1, batch.tags.unsqueeze(-1)).squeeze(-1)
+        scores = local_scores(emissions, self.chain(emissions), tags, sites)
+        return scores.softmax(-1).gather(-1, tags.unsqueeze(-1)).squeeze(-1)
+
+
+def _costly(emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites, cost: Hamming) -> tuple[Tensor, Tensor]:
+    """The tags (L, B) that maximise score plus cost, and what they cost (B,)."""
+    weight = cost.site_weight(tags, emissions.dtype)
+    own = tags.unsqueeze(-1)
+    with torch.no_grad():
+        costly = emissions + weight.unsqueeze(-1)
+        costly.scatter_(-1, own, emissions.gather(-1, own))
+        rival = viterbi(costly, chain, sites)[0].clamp(min=0)
+    wrong = (rival != tags) & sites.mask
+    return rival, torch.where(wrong, weight, torch.zeros_like(weight)).sum(0)
+
+
+def _other(emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites) -> tuple[Tensor, Tensor]:
+    """The best tags (L, B) that are not the truth, and 1 (B,); the truth and 0 where there is nothing else."""
+    found, scores = kbest(emissions, chain, sites, 2)
+    found = found.clamp(min=0)
+    is_truth = ((found[0] == tags) | ~sites.mask).all(0)
+    rival = torch.where(is_truth, found[1], found[0])
+    is_there = torch.where(is_truth, scores[1], scores[0]) > -torch.inf
+    is_there = is_there & sites.mask.any(0)
+    return torch.where(is_there, rival, tags), is_there.to(emissions.dtype)

@@ -6,11 +6,10 @@ import torch
 from torch import Tensor
 
 from linearcore.kernels._blocks import budget, slices
-from linearcore.kernels._viterbi import NO_TAG
+from linearcore.kernels._viterbi import NO_TAG, without_gradient
 from linearcore.structures import Chain, Sites
 
 
-@torch.no_grad()
 def kbest(emissions: Tensor, chain: Chain, sites: Sites, k: int) -> tuple[Tensor, Tensor]:
     """The tags (k, L, B) of the k highest scores, best first, −100 where masked, and the scores (k, B).
 
@@ -24,6 +23,7 @@ def kbest(emissions: Tensor, chain: Chain, sites: Sites, k: int) -> tuple[Tensor
 
     Time O(L·B·|Y|·(|Y| + k²)), memory L×B×|Y|×k. As in `viterbi`, nothing is stored for the way back but scores.
     """
+    emissions, chain = without_gradient(emissions, chain)
     length, batch, num_tags = emissions.shape
     columns = chain.transitions.t().contiguous()
     # α[:, r, v]: the r-th best score of sequences that end in v. Before anything has begun there is one, and it is empty.
@@ -51,7 +51,7 @@ def kbest(emissions: Tensor, chain: Chain, sites: Sites, k: int) -> tuple[Tensor
 def _onward(alpha: Tensor, columns: Tensor) -> Tensor:
     """(B, k, |Y|): the k best scores of arriving at every tag, some tags and chains at a time."""
     batch, k, num_tags = alpha.shape
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
         return _arrivals(alpha, columns.expand(batch, num_tags, num_tags))[0].transpose(1, 2)
     result = torch.empty_like(alpha)
     size = num_tags + k * k

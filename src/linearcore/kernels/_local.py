@@ -28,7 +28,7 @@ def local_scores(emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites, ba
     Time O(L·B·|Y|) forward, and O(|Y|²) more in the backward pass for the dense gradient of the transitions. Memory: the
     result and one more of its size while it is being made.
     """
-    if choose_backend(backend, emissions) == "plain":
+    if any(choose_backend(backend, part) == "plain" for part in (emissions, *chain)):
         before, after = sites.before(tags), sites.after(tags)
         left = torch.where(sites.is_first.unsqueeze(-1), chain.start, chain.transitions[before])
         right = torch.where(sites.is_last.unsqueeze(-1), chain.end, chain.transitions.t()[after])

@@ -22,8 +22,8 @@ def local_losses(
 
     Time O(L·B·|Y|). For log-odds on an accelerator it is one launch forward and one backward, beside what belongs to φ.
     """
-    chosen = choose_backend(backend, emissions)
-    if chosen == "blocked" and isinstance(kernel, LogOddsKernel) and _can_fuse(emissions, chain):
+    is_plain = any(choose_backend(backend, part) == "plain" for part in (emissions, *chain))
+    if not is_plain and isinstance(kernel, LogOddsKernel) and _can_fuse(emissions, chain):
         rows: Tensor = _FusedLogOdds.apply(kernel, emissions, *chain, tags, sites)  # type: ignore[no-untyped-call]
     else:
         scores = local_scores(emissions, chain, tags, sites, backend)

@@ -81,10 +81,8 @@ class LogOddsKernel(FormKernel):
 
     def slope_and_share(self, margin: Tensor, total: Tensor, upstream: Tensor) -> tuple[Tensor, Tensor]:
         """(N, 1) each: the gradient at the label, and what each exp(s − peak) of the others is multiplied by."""
-        slope = self.surrogate._derivative(margin) * upstream
-        if self.surrogate.lipschitz == math.inf:
-            # A row that counts for nothing has no gradient, even where its slope is infinite.
-            slope.masked_fill_(upstream == 0, 0.0)
+        # A row that counts for nothing has no gradient, even where its slope is infinite, or no number.
+        slope = (self.surrogate._derivative(margin) * upstream).masked_fill_(upstream == 0, 0.0)
         # Without competitors the margin is +inf and its slope 0; the total of 0 must not turn that into NaN.
         return slope, -slope / total.clamp(min=torch.finfo(total.dtype).tiny)
 

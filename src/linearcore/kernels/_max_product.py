@@ -55,7 +55,8 @@ class MaxProduct:
         return self._columns[tags]
 
     def _dense(self, alpha: Tensor) -> Tensor:
-        if torch.compiler.is_compiling():  # Compilers fuse the sum into the maximum, and a batch may be of any size.
+        # Compilers fuse the sum into the maximum, and a batch may be of any size; transforms know no `out=`.
+        if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
             return (alpha.unsqueeze(1) + self._columns).amax(-1)
         batch, num_tags = alpha.shape
         block = CPU_STEP if alpha.device.type == "cpu" else DEVICE_BLOCK

@@ -12,7 +12,6 @@ from linearcore.structures import Chain, Sites
 NO_TAG = -100
 
 
-@torch.no_grad()
 def viterbi(emissions: Tensor, chain: Chain, sites: Sites) -> tuple[Tensor, Tensor]:
     """The tags (L, B) of the highest score, −100 where masked, and that score (B,); −inf and no tags if there is no path.
 
@@ -24,6 +23,7 @@ def viterbi(emissions: Tensor, chain: Chain, sites: Sites) -> tuple[Tensor, Tens
     Time O(L·B·|Y|²), less where bounds tell (see `MaxProduct`); memory L×B×|Y|. The scores of all positions are kept and
     the way back asks each only for the one predecessor that it needs, O(|Y|).
     """
+    emissions, chain = without_gradient(emissions, chain)
     best = MaxProduct(chain.transitions)
     alpha = emissions.new_zeros(emissions.shape[1:])
     rows = []
@@ -45,12 +45,12 @@ def viterbi(emissions: Tensor, chain: Chain, sites: Sites) -> tuple[Tensor, Tens
     return _filled(tags, sites, scores), scores
 
 
-@torch.no_grad()
 def beam(emissions: Tensor, chain: Chain, sites: Sites, width: int) -> tuple[Tensor, Tensor]:
     """Like `viterbi`, but from each position only the `width` best partial sequences go on.
 
     The score is that of the tags found, so at most the exact one, and equal to it with width = |Y|. Time O(L·B·|Y|·width).
     """
+    emissions, chain = without_gradient(emissions, chain)
     width = min(width, emissions.shape[-1])
     value = emissions.new_zeros(emissions.shape[1], width)
     state = torch.zeros_like(value, dtype=torch.long)
@@ -77,6 +77,11 @@ def beam(emissions: Tensor, chain: Chain, sites: Sites, width: int) -> tuple[Ten
         tags[0] = tag
     scores = scores.masked_fill(~sites.mask.any(0), 0.0)
     return _filled(tags, sites, scores), scores
+
+
+def without_gradient(emissions: Tensor, chain: Chain) -> tuple[Tensor, Chain]:
+    """Detached: what is found are tags. torch.no_grad would not stop forward-mode differentiation."""
+    return emissions.detach(), Chain(*(part.detach() for part in chain))
 
 
 def _filled(tags: list[Tensor], sites: Sites, scores: Tensor) -> Tensor:
