@@ -27,10 +27,10 @@ class BlockedRows(torch.autograd.Function):
         dtype = compute_dtype(scores)
         losses: list[Tensor] = []
         kept: list[tuple[Tensor, ...]] = []
-        for block in row_blocks(scores, _elements_per_row(kernel, scores, labels)):
+        for block in _blocks(kernel, scores, labels):
             rows = labels.rows(block)
             if labels.is_hard:
-                part = kernel.widened(scores[block])
+                part = scores[block] if kernel.is_fused(scores) else scores[block].to(dtype)
                 values, numbers = kernel.hard_forward(part, rows, overwrite=part.dtype != scores.dtype)
                 kept.append(numbers)
             else:
@@ -58,7 +58,7 @@ def _joined(parts: Sequence[Tensor]) -> Tensor:
 
 
 def _gradient(kernel: FormKernel, scores: Tensor, labels: Labels, kept: list[Tensor], upstream: Tensor) -> Tensor:
-    blocks = list(row_blocks(scores, _elements_per_row(kernel, scores, labels)))
+    blocks = _blocks(kernel, scores, labels)
     if len(blocks) == 1:  # Nothing to put together: on an accelerator every copy is one more launch.
         return _block_gradient(kernel, scores, labels, tuple(kept), upstream).to(scores.dtype)
     gradient = torch.empty_like(scores, memory_format=torch.contiguous_format)
@@ -73,7 +73,7 @@ def _block_gradient(
 ) -> Tensor:
     if not labels.is_hard:
         return _soft_gradient(kernel, scores.to(upstream.dtype), labels, upstream)
-    part = kernel.widened(scores)
+    part = scores if kernel.is_fused(scores) else scores.to(upstream.dtype)
     overwrite = part.dtype != scores.dtype  # A widened block is a copy.
     gradient = kernel.hard_gradient(part, labels, kept, upstream, overwrite=overwrite)
     if kernel.surrogate.lipschitz == math.inf:
@@ -93,9 +93,13 @@ def _soft_gradient(kernel: FormKernel, scores: Tensor, labels: Labels, upstream:
     return gradient
 
 
-def _elements_per_row(kernel: FormKernel, scores: Tensor, labels: Labels) -> int:
-    num_classes = scores.shape[1]
-    return num_classes if labels.is_hard or not kernel.soft_is_quadratic(labels) else num_classes**2
+def _blocks(kernel: FormKernel, scores: Tensor, labels: Labels) -> list[slice]:
+    """The rows in blocks; all at once where there are no temporaries to keep small."""
+    rows, num_classes = scores.shape
+    if labels.is_hard and kernel.is_fused(scores):
+        return [slice(0, rows)] if rows else []
+    is_quadratic = not labels.is_hard and kernel.soft_is_quadratic(labels)
+    return list(row_blocks(scores, num_classes**2 if is_quadratic else num_classes))
 
 
 def _chunks(kernel: FormKernel, scores: Tensor, labels: Labels) -> list[slice]:

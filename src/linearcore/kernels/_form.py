@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from linearcore._typing import compute_dtype
 from linearcore.kernels._labels import Labels
 from linearcore.surrogates import Surrogate
 
@@ -40,9 +39,9 @@ class FormKernel(ABC):
     def soft_is_quadratic(self, labels: Labels) -> bool:
         """Whether `soft` needs C numbers for each of its labels, so that it is worth giving it a few labels at a time."""
 
-    def widened(self, scores: Tensor) -> Tensor:
-        """`scores` in the dtype that `hard_forward` and `hard_gradient` take them in: float32 for half precisions."""
-        return scores.to(compute_dtype(scores))
+    def is_fused(self, scores: Tensor) -> bool:
+        """Whether `hard_forward` and `hard_gradient` take `scores` as they are and make no temporaries of their size."""
+        return False
 
     @abstractmethod
     def hard_forward(self, scores: Tensor, labels: Labels, *, overwrite: bool = False) -> tuple[Tensor, Kept]:

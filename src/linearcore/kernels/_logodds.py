@@ -46,9 +46,8 @@ class LogOddsKernel(FormKernel):
             margins = margins - labels.margin.to(margins.dtype)
         return (share * self.surrogate._value(margins)).masked_fill(~counts, 0.0).sum(-1)
 
-    def widened(self, scores: Tensor) -> Tensor:
-        # The fused kernels widen as they read.
-        return scores if _fused(scores) is not None else super().widened(scores)
+    def is_fused(self, scores: Tensor) -> bool:
+        return _fused(scores) is not None
 
     def hard_forward(self, scores: Tensor, labels: Labels, *, overwrite: bool = False) -> tuple[Tensor, Kept]:
         assert labels.index is not None
