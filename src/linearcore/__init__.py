@@ -10,6 +10,7 @@ from linearcore.losses import (
     Pairwise,
     binary_loss,
     multiclass_loss,
+    sampled_multiclass_loss,
 )
 from linearcore.surrogates import (
     ConvolutionalFenchelYoung,
@@ -42,4 +43,5 @@ __all__ = [
     "Surrogate",
     "binary_loss",
     "multiclass_loss",
+    "sampled_multiclass_loss",
 ]

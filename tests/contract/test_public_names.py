@@ -12,7 +12,7 @@ SURROGATES = {
     "Hinge", "SquaredHinge", "SmoothedHinge", "Logistic", "Exponential", "ConvolutionalFenchelYoung",
 }  # fmt: skip
 FORMS = {"Form", "Pairwise", "Centered", "LogOdds"}
-LOSSES = {"binary_loss", "multiclass_loss", "BinaryLinearCoreLoss", "LinearCoreLoss"}
+LOSSES = {"binary_loss", "multiclass_loss", "sampled_multiclass_loss", "BinaryLinearCoreLoss", "LinearCoreLoss"}
 HEADS = {"LinearCoreChain", "ChainCRF", "ChainSSVM"}
 
 #: The documented arguments with their defaults, in order; an ellipsis marks one that must be given or is checked elsewhere.

@@ -32,13 +32,16 @@ class Batch(NamedTuple):
         return self.emissions, self.tags, self.sites
 
 
-def check_shapes(num_tags: int, emissions: Tensor, tags: Tensor | None, mask: Tensor | None) -> None:
-    """Raises unless the shapes and dtypes fit; the sentences are torchcrf's, what to do is added. Reads no device."""
+def check_shapes(num_tags: int | None, emissions: Tensor, tags: Tensor | None, mask: Tensor | None) -> None:
+    """Raises unless the shapes and dtypes fit; the sentences are torchcrf's, what to do is added. Reads no device.
+
+    Without `num_tags` the last dimension may be of any size.
+    """
     floating("emissions", emissions, "pass the scores of the network, one for every position and tag")
     if emissions.dim() != 3:
         advice = "add the missing dimension, for example with `emissions.unsqueeze(0)`"
         raise ValueError(f"emissions must have dimension of 3, got {emissions.dim()}; {advice}")
-    if emissions.size(2) != num_tags:
+    if num_tags is not None and emissions.size(2) != num_tags:
         advice = "give the last layer of the network one output for every tag"
         raise ValueError(f"expected last dimension of emissions is {num_tags}, got {emissions.size(2)}; {advice}")
     for name, given in (("tags", tags), ("mask", mask)):

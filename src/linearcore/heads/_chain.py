@@ -100,19 +100,10 @@ class ChainHead(nn.Module, ABC):
             ValueError, TypeError: if shapes, dtypes or options do not fit, and with `validate` if the first position is off,
                 a tag is out of range, or tags disobey the constraints.
         """
-        if reduction not in REDUCTIONS:
-            raise ValueError(f"invalid reduction: {reduction}; choose one of {', '.join(REDUCTIONS)}")
+        check_reduction(reduction)
         batch = self._batch(emissions, tags, mask)
-        losses = self._losses(*batch.tagged)
         result = torch.promote_types(emissions.dtype, self.start_transitions.dtype)
-        if reduction == "none":
-            return -losses.to(result)
-        total = -losses.sum()
-        if reduction == "mean":
-            total = total / losses.shape[0] if losses.shape[0] else total / total.new_zeros(())
-        if reduction == "token_mean":
-            total = total / batch.sites.mask.sum()
-        return total.to(result)
+        return -reduce_chains(self._losses(*batch.tagged), batch.sites, reduction).to(result)
 
     @abstractmethod
     def _losses(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
@@ -177,12 +168,18 @@ class ChainHead(nn.Module, ABC):
             with torch.autocast(self.transitions_to.device.type, enabled=False):
                 matrix = self.transitions_from.to(dtype) @ self.transitions_to.to(dtype).t()
         chain = Chain(self.start_transitions.to(dtype), matrix, self.end_transitions.to(dtype))
-        if self._allowed_start is None or self._allowed_transitions is None or self._allowed_end is None:
-            return chain
-        return chain.within(Chain(self._allowed_start, self._allowed_transitions, self._allowed_end))
+        return chain if self._allowed is None else chain.within(self._allowed)
 
-    def _batch(self, emissions: Tensor, tags: Tensor | None, mask: Tensor | None) -> Batch:
-        check_shapes(self.num_tags, emissions, tags, mask)
+    @property
+    def _allowed(self) -> Chain | None:
+        """The constraints as booleans, where the parameters are."""
+        if self._allowed_start is None or self._allowed_transitions is None or self._allowed_end is None:
+            return None
+        return Chain(self._allowed_start, self._allowed_transitions, self._allowed_end)
+
+    def _batch(self, emissions: Tensor, tags: Tensor | None, mask: Tensor | None, *, is_hidden: bool = False) -> Batch:
+        """What users hand in, checked and time first. `is_hidden`: hidden states in the place of emissions, of any width."""
+        check_shapes(None if is_hidden else self.num_tags, emissions, tags, mask)
         if self.batch_first:
             emissions = emissions.transpose(0, 1)
             tags, mask = (None if given is None else given.t() for given in (tags, mask))
@@ -213,6 +210,22 @@ class ChainHead(nn.Module, ABC):
     def _layout(self, tensor: Tensor) -> Tensor:
         """From time first to what the user has."""
         return tensor.transpose(-1, -2) if self.batch_first else tensor
+
+
+def check_reduction(reduction: str) -> None:
+    """Raises unless it is one of torchcrf's."""
+    if reduction not in REDUCTIONS:
+        raise ValueError(f"invalid reduction: {reduction}; choose one of {', '.join(REDUCTIONS)}")
+
+
+def reduce_chains(losses: Tensor, sites: Sites, reduction: str) -> Tensor:
+    """Losses (B,) as torchcrf reduces them: over chains, or with "token_mean" over tags."""
+    if reduction == "none":
+        return losses
+    total = losses.sum()
+    if reduction == "mean":
+        return total / losses.shape[0] if losses.shape[0] else total / total.new_zeros(())
+    return total / sites.mask.sum() if reduction == "token_mean" else total
 
 
 def _checked(constraints: Constraints | None, num_tags: int) -> Constraints | None:

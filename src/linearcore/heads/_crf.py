@@ -39,8 +39,7 @@ class ChainCRF(ChainHead):
     def _losses(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
         chain = self.chain(emissions)
         own = path_score(emissions, chain, tags, sites)
-        log_z: Tensor = log_partition(emissions, chain, sites.mask, is_full=sites.is_full)
-        return log_z - own
+        return log_partition(emissions, chain, sites.mask, is_full=sites.is_full) - own
 
     def marginals(self, emissions: Tensor, mask: Tensor | None = None) -> Tensor:
         """P(y_j = v | x) for all positions and tags, in the shape of `emissions`; 0 where masked. No gradient."""

@@ -3,11 +3,14 @@
 from dataclasses import replace
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from linearcore.heads._chain import ChainHead, checked_cost
-from linearcore.kernels import Labels, dense_rows, local_losses, local_scores, low_rank_scores
-from linearcore.losses import DEFAULT_SURROGATE, Centered, Form, LogOdds, Pairwise, checked_form
+from linearcore._checks import complaint
+from linearcore.heads._chain import ChainHead, check_reduction, checked_cost, reduce_chains
+from linearcore.heads._sampled import Edges, Neighbours, edge_scores, projection_of
+from linearcore.kernels import Labels, dense_rows, local_losses, local_scores, low_rank_scores, sampled_rows
+from linearcore.losses import DEFAULT_SURROGATE, Centered, Form, LogOdds, Pairwise, checked_form, class_scores
+from linearcore.proposals import Proposal, check_num_samples
 from linearcore.structures import Constraints, Cost, Hamming, Sites
 from linearcore.surrogates import Surrogate
 
@@ -81,9 +84,67 @@ class LinearCoreChain(ChainHead):
         if self._is_factored:
             scores = self._local_scores(emissions, tags, sites).reshape(-1, self.num_tags)
             losses = dense_rows(kernel, scores, Labels(tags.reshape(-1))).view(tags.shape)
-            losses = losses if sites.is_full else losses.masked_fill(~sites.mask, 0.0)
         else:
             losses = local_losses(kernel, emissions, self.chain(emissions), tags, sites)
+        return self._summed(losses, tags, sites)
+
+    def sampled(
+        self,
+        hidden: Tensor,
+        projection: nn.Linear | tuple[Tensor, Tensor | None] | Tensor,
+        tags: Tensor,
+        mask: Tensor | None = None,
+        *,
+        proposal: Proposal,
+        num_samples: int,
+        reduction: str = "sum",
+        sparse: bool = True,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """The *loss* (not negated) of emissions = projection(hidden), from a few sampled candidates at each site.
+
+        Nothing as wide as |Y| is made, and with `sparse` neither are gradients, so that a step with torch.optim.SGD or
+        SparseAdam costs the same for a hundred tags and for a hundred thousand. `pairwise` is unbiased for the loss
+        over all candidates, gradients included; `logodds` is biased, O(1/num_samples), least with `proposals.Hard`;
+        `centered` needs all candidates and is refused.
+
+        Args:
+            hidden: (L, B, d), or (B, L, d) with `batch_first`.
+            projection: the nn.Linear that would make the emissions, or its (weight, bias).
+            tags, mask: as in `forward`.
+            proposal: where candidates come from; see `linearcore.proposals`.
+            num_samples: K, draws a site, or for the whole batch where the proposal shares them.
+            reduction: as in `forward`.
+            sparse: sparse gradients of the projection and of all parameters here.
+            generator: of random numbers, on the device of `hidden`; None takes torch's own.
+
+        Time and memory O(L·B·K·(d + r)), for any number of tags.
+        """
+        check_reduction(reduction)
+        check_num_samples(num_samples)
+        if not isinstance(proposal, Proposal):
+            advice = "for example linearcore.proposals.Uniform()"
+            raise TypeError(complaint("proposal", "be a `Proposal`", type(proposal).__name__, advice))
+        states, tags, sites = self._batch(hidden, tags, mask, is_hidden=True).tagged
+        weight, bias = projection_of(projection, self.num_tags, states.shape[-1])
+        rows, own = states.reshape(-1, states.shape[-1]), tags.reshape(-1)
+        picked = proposal.candidates(own, self.num_tags, num_samples, generator)
+        around = Neighbours.of(tags, sites)
+        unary = class_scores(rows, weight, bias, own, picked.index, sparse=sparse)
+        edges = edge_scores(self._edges(), around, own, picked.index, sparse=sparse)
+        scores = unary[0] + edges[0].squeeze(-1), unary[1] + edges[1]
+        kernel = self.form.kernel(self.surrogate)
+        losses = self._summed(sampled_rows(kernel, *scores, picked.log_weight, self.num_tags).view(tags.shape), tags, sites)
+        return reduce_chains(losses, sites, reduction)
+
+    def _edges(self) -> Edges:
+        factors = None if self.rank is None else (self.transitions_from, self.transitions_to)
+        matrix = self.transitions if self.rank is None else None
+        return Edges(self.start_transitions, self.end_transitions, matrix, factors, self._allowed)
+
+    def _summed(self, losses: Tensor, tags: Tensor, sites: Sites) -> Tensor:
+        """(B,): the sites' losses (L, B), weighed by the cost, 0 where masked, added up."""
+        losses = losses if sites.is_full else losses.masked_fill(~sites.mask, 0.0)
         if isinstance(self.cost, Hamming) and self.cost.weight is not None:
             losses = losses * self.cost.site_weight(tags, losses.dtype)
         return losses.sum(0)

@@ -15,6 +15,7 @@ from linearcore.kernels._local_losses import local_losses
 from linearcore.kernels._logodds import LogOddsKernel
 from linearcore.kernels._pairwise import PairwiseKernel
 from linearcore.kernels._partition import log_partition, posterior
+from linearcore.kernels._sampled import entries, sampled_rows
 from linearcore.kernels._viterbi import beam, viterbi
 
 __all__ = [
@@ -27,11 +28,13 @@ __all__ = [
     "beam",
     "binary_elements",
     "dense_rows",
+    "entries",
     "kbest",
     "local_losses",
     "local_scores",
     "log_partition",
     "low_rank_scores",
     "posterior",
+    "sampled_rows",
     "viterbi",
 ]

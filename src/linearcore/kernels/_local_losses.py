@@ -18,7 +18,7 @@ from linearcore.structures import Chain, Sites
 def local_losses(
     kernel: FormKernel, emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites, backend: str = "auto"
 ) -> Tensor:
-    """(L, B): the form's loss at every site, 0 where masked. Arguments as in `local_scores`.
+    """(L, B): the form's loss at every site; where masked it means nothing. Arguments as in `local_scores`.
 
     Time O(L·B·|Y|). For log-odds on an accelerator it is one launch forward and one backward, beside what belongs to φ.
     """
@@ -28,8 +28,7 @@ def local_losses(
     else:
         scores = local_scores(emissions, chain, tags, sites, backend)
         rows = dense_rows(kernel, scores.reshape(-1, scores.shape[-1]), Labels(tags.reshape(-1)), backend)
-    losses = rows.view(tags.shape)
-    return losses if sites.is_full else losses.masked_fill(~sites.mask, 0.0)
+    return rows.view(tags.shape)
 
 
 def _can_fuse(emissions: Tensor, chain: Chain) -> bool:

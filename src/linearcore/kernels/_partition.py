@@ -16,7 +16,6 @@ from linearcore.structures import Chain
 MOST_FUSED_CHAINS = 32
 
 
-@torch.compiler.disable  # type: ignore[untyped-decorator]
 def log_partition(emissions: Tensor, chain: Chain, mask: Tensor, backend: str = "auto", *, is_full: bool = False) -> Tensor:
     """(B,): log Z, the logsumexp of h(x, y) over all tag sequences y; 0 for a chain without tags.
 
@@ -34,6 +33,9 @@ def log_partition(emissions: Tensor, chain: Chain, mask: Tensor, backend: str = 
     |Y|×|Y|. Where a number that matters could have underflowed, the plain twin is run instead, with one step's B×|Y|² at a
     time; finding out waits for the device. While a CUDA graph is being captured nothing can wait, and log Z is NaN there.
     """
+    if torch.compiler.is_compiling():
+        # Not as a decorator: that would import the compiler with this module.
+        return torch.compiler.disable(log_partition)(emissions, chain, mask, backend, is_full=is_full)  # type: ignore[no-any-return]
     if any(choose_backend(backend, tensor) == "plain" for tensor in (emissions, *chain)):
         return _plain(emissions, chain, mask)
     with torch.autocast(emissions.device.type, enabled=False):

@@ -14,6 +14,7 @@ from linearcore.losses._binary import binary_loss
 from linearcore.losses._forms import FORMS, Centered, Form, LogOdds, Pairwise
 from linearcore.losses._modules import BinaryLinearCoreLoss, LinearCoreLoss
 from linearcore.losses._multiclass import DEFAULT_SURROGATE, check_surrogate, checked_form, multiclass_loss
+from linearcore.losses._sampled import class_scores, sampled_multiclass_loss
 
 __all__ = [
     "DEFAULT_SURROGATE",
@@ -27,5 +28,7 @@ __all__ = [
     "binary_loss",
     "check_surrogate",
     "checked_form",
+    "class_scores",
     "multiclass_loss",
+    "sampled_multiclass_loss",
 ]

@@ -1,0 +1,201 @@
+"""A whole training step with sampled candidates, optimiser included: how it grows with |Y|, and against searching.
+
+Three tables. *Growth*: the sampled step from 100 to 100,000 tags, low-rank transitions, beside the steps that look at all
+tags while they can. *Search*: one chain of 20 positions with dense transitions, ChainSSVM (with and without the bound that
+skips tags) and ChainCRF against ours; the paper reports a factor of 23 at 400 tags. *Large*: 100,000 tags on an accelerator.
+
+    python benchmarks/sampled.py                                   # the committed CPU figures
+    python benchmarks/sampled.py --device cuda                     # the large case
+    python benchmarks/sampled.py --growth 100,1000 --search 50 --seconds 1
+"""
+
+import argparse
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+import linearcore as lc
+from _harness import Contender, command, interleaved_medians, peak_bytes, show
+from linearcore._record import write_record
+from linearcore.kernels import _max_product
+from linearcore.optim import SparseAdamW
+from linearcore.proposals import Uniform
+
+#: Positions, chains, hidden units, draws and rank of the small cases and of the large one.
+SMALL = {"length": 20, "batch": 1, "hidden": 64, "samples": 64, "rank": 32}
+LARGE = {"length": 128, "batch": 8, "hidden": 256, "samples": 64, "rank": 32}
+LARGE_TAGS = 100_000
+#: Looking at all tags is left out beyond this many.
+MOST_DENSE = 10_000
+
+SAMPLED, ALL, SSVM, DENSE_SSVM, CRF = "LC sampled", "LC all candidates", "ChainSSVM", "ChainSSVM, dense search", "ChainCRF"
+
+Loss = Callable[[nn.Module, nn.Linear, Tensor, Tensor], Tensor]
+
+
+@contextmanager
+def dense_search() -> Iterator[None]:
+    """Viterbi looks at every pair of tags within."""
+    kept, _max_product.MANY_TAGS = _max_product.MANY_TAGS, 1 << 62
+    try:
+        yield
+    finally:
+        _max_product.MANY_TAGS = kept
+
+
+def all_tags(head: nn.Module, layer: nn.Linear, hidden: Tensor, tags: Tensor) -> Tensor:
+    """Emissions of all tags, and the head's own loss."""
+    return -head(layer(hidden), tags)
+
+
+def all_tags_densely(head: nn.Module, layer: nn.Linear, hidden: Tensor, tags: Tensor) -> Tensor:
+    """The same with a search that skips nothing."""
+    with dense_search():
+        return all_tags(head, layer, hidden, tags)
+
+
+def sampled(samples: int, head: nn.Module, layer: nn.Linear, hidden: Tensor, tags: Tensor) -> Tensor:
+    """A few candidates, the same for all positions."""
+    return head.sampled(hidden, layer, tags, proposal=Uniform(), num_samples=samples)
+
+
+def token(head: nn.Module, layer: nn.Linear, hidden: Tensor, tags: Tensor) -> Tensor:
+    """Cross-entropy, no chain."""
+    return F.cross_entropy(layer(hidden).flatten(0, 1), tags.flatten(), reduction="sum")
+
+
+def contender(head: nn.Module, loss: Loss, num_tags: int, shape: dict[str, int], optimizer: type, device: str) -> Contender:
+    """A training step on one fixed batch."""
+    torch.manual_seed(0)
+    layer = nn.Linear(shape["hidden"], num_tags, device=device)
+    head = head.to(device)
+    with torch.no_grad():  # Transitions that matter: with those of a fresh head a search could skip nearly everything.
+        for parameter in head.parameters():
+            parameter.normal_()
+    hidden = torch.randn(shape["length"], shape["batch"], shape["hidden"], device=device)
+    tags = torch.randint(num_tags, (shape["length"], shape["batch"]), device=device)
+    # A rate of next to nothing: the step costs the same, and the scores stay what they were.
+    stepper = optimizer([*layer.parameters(), *head.parameters()], lr=1e-12)
+
+    def step() -> None:
+        loss(head, layer, hidden, tags).backward()
+        stepper.step()
+        stepper.zero_grad()
+
+    return Contender(step)
+
+
+def growth_field(num_tags: int, device: str) -> dict[str, Contender]:
+    """The steps of one size of the first table."""
+    make = partial(contender, num_tags=num_tags, shape=SMALL, device=device)
+    few = partial(sampled, SMALL["samples"])
+    chain = partial(lc.LinearCoreChain, num_tags, rank=SMALL["rank"])
+    field = {
+        f"{SAMPLED}, {name}": make(chain(), few, optimizer=optimizer)
+        for name, optimizer in (
+            ("SGD", torch.optim.SGD),
+            ("SparseAdam", torch.optim.SparseAdam),
+            ("SparseAdamW", SparseAdamW),
+        )
+    }
+    if num_tags <= MOST_DENSE:
+        field[f"{ALL}, SGD"] = make(chain(), all_tags, optimizer=torch.optim.SGD)
+        field["token cross-entropy, SGD"] = make(chain(), token, optimizer=torch.optim.SGD)
+    return field
+
+
+def search_field(num_tags: int, device: str) -> dict[str, Contender]:
+    """The steps of one size of the second table, dense transitions."""
+    make = partial(contender, num_tags=num_tags, shape=SMALL, optimizer=torch.optim.SGD, device=device)
+    return {
+        SAMPLED: make(lc.LinearCoreChain(num_tags), partial(sampled, SMALL["samples"])),
+        ALL: make(lc.LinearCoreChain(num_tags), all_tags),
+        SSVM: make(lc.ChainSSVM(num_tags), all_tags),
+        DENSE_SSVM: make(lc.ChainSSVM(num_tags), all_tags_densely),
+        CRF: make(lc.ChainCRF(num_tags), all_tags),
+    }
+
+
+def run(field: dict[str, Contender], reference: str, args: argparse.Namespace) -> dict[str, dict[str, float]]:
+    """Median, ratio to one of them and peak memory of each."""
+    medians = interleaved_medians(field, args.device, seconds=args.seconds, least=args.least, few=3)
+    return {
+        name: {
+            "median_ms": round(median, 4),
+            "ratio": round(median / medians[reference], 3),
+            "peak_mib": round(peak_bytes(field[name], args.device) / 2**20, 2),
+        }
+        for name, median in medians.items()
+    }
+
+
+def small_cases(args: argparse.Namespace) -> tuple[dict[str, object], list[dict[str, object]]]:
+    """Both tables for a CPU, and what was to be reached."""
+    growth, search = {}, {}
+    for num_tags in args.growth:
+        growth[num_tags] = run(growth_field(num_tags, args.device), f"{SAMPLED}, SGD", args)
+        show(f"growth, |Y| = {num_tags}, rank {SMALL['rank']}", growth[num_tags], {f"× {SAMPLED}, SGD": "ratio"})
+    for num_tags in args.search:
+        search[num_tags] = run(search_field(num_tags, args.device), SAMPLED, args)
+        show(f"search, |Y| = {num_tags}", search[num_tags], {f"× {SAMPLED}": "ratio"})
+    marks: list[dict[str, object]] = []
+    for optimizer in ("SGD", "SparseAdam", "SparseAdamW"):
+        times = [row[f"{SAMPLED}, {optimizer}"]["median_ms"] for row in growth.values()]
+        figure = round(times[-1] / times[0], 3)
+        what = f"{SAMPLED}, {optimizer}: {args.growth[0]} to {args.growth[-1]} tags"
+        marks.append({"mark": what, "limit": "at most 1.5", "measured": figure, "met": figure <= 1.5})
+    for num_tags, least in ((400, None), (1000, 10), (4000, 100)):
+        for rival in (SSVM, DENSE_SSVM) if num_tags in search else ():
+            figure = search[num_tags][rival]["ratio"]
+            limit = "the paper's 23" if least is None else f"at least {least}"
+            met = figure >= (23 if least is None else least)
+            marks.append({"mark": f"{rival} ÷ {SAMPLED}, {num_tags} tags", "limit": limit, "measured": figure, "met": met})
+    return {"growth": growth, "search": search}, marks
+
+
+def large_case(args: argparse.Namespace) -> tuple[dict[str, object], list[dict[str, object]]]:
+    """100,000 tags on an accelerator."""
+    make = partial(contender, num_tags=LARGE_TAGS, shape=LARGE, device=args.device)
+    few = partial(sampled, LARGE["samples"])
+    field = {
+        f"{SAMPLED}, {name}": make(lc.LinearCoreChain(LARGE_TAGS, rank=LARGE["rank"]), few, optimizer=optimizer)
+        for name, optimizer in (("SGD", torch.optim.SGD), ("SparseAdamW", SparseAdamW))
+    }
+    rows = run(field, f"{SAMPLED}, SGD", args)
+    show(f"|Y| = {LARGE_TAGS}, L = {LARGE['length']}, batch {LARGE['batch']}", rows, {f"× {SAMPLED}, SGD": "ratio"})
+    first = rows[f"{SAMPLED}, SGD"]
+    gib = round(first["peak_mib"] / 1024, 3)
+    return {"large": rows}, [
+        {"mark": f"{SAMPLED}, ms", "limit": "under 3", "measured": first["median_ms"], "met": first["median_ms"] < 3},
+        {"mark": f"{SAMPLED}, GiB", "limit": "under 2", "measured": gib, "met": gib < 2},
+    ]
+
+
+def main() -> None:
+    """Runs what the device is for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    numbers = lambda text: [int(word) for word in text.split(",")]  # noqa: E731
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--growth", type=numbers, default=[100, 1000, 10_000, 100_000], help="numbers of tags")
+    parser.add_argument("--search", type=numbers, default=[400, 1000, 4000], help="numbers of tags")
+    parser.add_argument("--seconds", type=float, default=10.0, help="time for the rounds of one size")
+    parser.add_argument("--least", type=int, default=15, help="steps of a contender at the least, 3 of a slow one")
+    parser.add_argument("--out", type=Path, help="JSON; default benchmarks/results/sampled_DEVICE.json")
+    args = parser.parse_args()
+    results, marks = small_cases(args) if args.device == "cpu" else large_case(args)
+    for mark in marks:
+        print(f"{mark['mark']}: {mark['measured']} ({mark['limit']}: {'met' if mark['met'] else 'not met'})")
+    out = args.out or Path(__file__).parent / "results" / f"sampled_{args.device}.json"
+    settings = {"small": SMALL, "large": LARGE, "seconds": args.seconds, "least": args.least, "device": args.device}
+    record = {**results, "marks": marks}
+    write_record(out, command=command("sampled.py"), settings=settings, results=record, seed=0)
+    print(f"written to {out}")
+
+
+if __name__ == "__main__":
+    main()

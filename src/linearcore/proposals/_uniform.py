@@ -1,0 +1,29 @@
+"""All classes alike."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from linearcore.proposals._base import Proposal
+
+
+@dataclass(frozen=True)
+class Uniform(Proposal):
+    """q(v) = 1/n. The plainest, and a poor one where most competitors are harmless: few draws meet one that matters.
+
+    Args:
+        shared: as in `Proposal`.
+
+    Example:
+        >>> candidates = Uniform().candidates(torch.tensor([3, 5]), num_classes=10, num_samples=4)
+        >>> candidates.index.shape, candidates.log_weight.shape
+        (torch.Size([1, 4]), torch.Size([2, 4]))
+    """
+
+    def sample(self, size: tuple[int, ...], num_classes: int, like: Tensor, generator: torch.Generator | None) -> Tensor:
+        return torch.randint(num_classes, size, device=like.device, generator=generator)
+
+    def log_prob(self, index: Tensor, num_classes: int) -> Tensor:
+        return torch.full_like(index, -math.log(num_classes), dtype=torch.float32)

@@ -1,0 +1,123 @@
+"""SparseAdamW is AdamW on the entries that have a gradient, and catches up on weight decay."""
+
+import copy
+
+import pytest
+import torch
+from torch import Tensor
+
+from linearcore.optim import SparseAdamW
+
+
+def drawn(*size: int, seed: int = 0) -> Tensor:
+    return torch.randn(size, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def sparse(indices: list[list[int]], values: Tensor, size: tuple[int, ...]) -> Tensor:
+    return torch.sparse_coo_tensor(torch.tensor(indices), values, size, check_invariants=True)
+
+
+@pytest.mark.parametrize("sparse_dim", (None, 1, 2))
+def test_gradients_everywhere_are_adamw(sparse_dim: int | None) -> None:
+    ours, theirs = (torch.nn.Parameter(drawn(5, 3)) for _ in range(2))
+    options = {"lr": 0.1, "weight_decay": 0.3, "betas": (0.8, 0.9)}
+    mine, torchs = SparseAdamW([ours], **options), torch.optim.AdamW([theirs], **options)
+    for step in range(7):
+        gradient = drawn(5, 3, seed=step)
+        theirs.grad = gradient
+        ours.grad = gradient if sparse_dim is None else gradient.to_sparse(sparse_dim)
+        mine.step()
+        torchs.step()
+    torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
+
+
+def test_without_decay_it_is_sparse_adam() -> None:
+    ours, theirs = (torch.nn.Parameter(drawn(6, 2)) for _ in range(2))
+    mine, torchs = SparseAdamW([ours], lr=0.1, weight_decay=0.0), torch.optim.SparseAdam([theirs], lr=0.1)
+    for step in range(7):
+        gradient = sparse([[step % 4, 1, 1]], drawn(3, 2, seed=step), (6, 2))
+        ours.grad, theirs.grad = gradient, gradient.clone()
+        mine.step()
+        torchs.step()
+    # Not to the last digit: SparseAdam adds ε before the correction of v, AdamW and we after it.
+    torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-6)
+
+
+def test_what_has_no_gradient_is_left_alone() -> None:
+    parameter = torch.nn.Parameter(drawn(6, 2))
+    before = parameter.detach().clone()
+    optimizer = SparseAdamW([parameter], lr=0.1, weight_decay=0.5)
+    parameter.grad = sparse([[2]], drawn(1, 2), (6, 2))
+    optimizer.step()
+    changed = (parameter.detach() != before).any(-1)
+    assert changed.tolist() == [False, False, True, False, False, False]
+
+
+def test_decay_catches_up_with_rests_whatever_the_gradient_is_next() -> None:
+    parameter = torch.nn.Parameter(torch.ones(3, 2, dtype=torch.float64))
+    optimizer = SparseAdamW([parameter], lr=0.1, weight_decay=0.5)
+    nothing = torch.zeros(1, 2, dtype=torch.float64)
+    for row in (0, 0, 0, 1):
+        parameter.grad = sparse([[row]], nothing, (3, 2))
+        optimizer.step()
+    kept = torch.tensor([0.95**3, 0.95**4, 1.0], dtype=torch.float64)
+    torch.testing.assert_close(parameter.detach(), kept.unsqueeze(-1).expand(3, 2))
+    parameter.grad = torch.zeros(3, 2, dtype=torch.float64)
+    optimizer.step()
+    torch.testing.assert_close(parameter.detach(), torch.full((3, 2), 0.95**5, dtype=torch.float64))
+
+
+def test_decay_does_not_reach_back_before_the_first_sparse_gradient() -> None:
+    parameter = torch.nn.Parameter(torch.ones(2, dtype=torch.float64))
+    optimizer = SparseAdamW([parameter], lr=0.1, weight_decay=0.5)
+    for _ in range(3):
+        parameter.grad = torch.zeros(2, dtype=torch.float64)
+        optimizer.step()
+    parameter.grad = sparse([[1]], torch.zeros(1, dtype=torch.float64), (2,))
+    optimizer.step()
+    torch.testing.assert_close(parameter.detach(), torch.tensor([0.95**3, 0.95**4], dtype=torch.float64))
+
+
+def test_its_state_can_be_saved() -> None:
+    def run(steps: range, parameter: torch.nn.Parameter, optimizer: SparseAdamW) -> None:
+        for step in steps:
+            parameter.grad = sparse([[step % 3, 0], [1, 0]], drawn(2, seed=step), (3, 2))
+            optimizer.step()
+
+    whole = torch.nn.Parameter(drawn(3, 2))
+    run(range(6), whole, SparseAdamW([whole], lr=0.1))
+    part = torch.nn.Parameter(drawn(3, 2))
+    first = SparseAdamW([part], lr=0.1)
+    run(range(3), part, first)
+    second = SparseAdamW([part], lr=0.1)
+    second.load_state_dict(copy.deepcopy(first.state_dict()))
+    run(range(3, 6), part, second)
+    torch.testing.assert_close(part, whole, rtol=0, atol=0)
+
+
+def test_a_closure_is_evaluated_with_gradients() -> None:
+    parameter = torch.nn.Parameter(drawn(3))
+
+    def closure() -> Tensor:
+        loss = parameter.square().sum()
+        loss.backward()
+        return loss
+
+    before = float(parameter.detach().square().sum())
+    loss = SparseAdamW([parameter], lr=0.1).step(closure)
+    assert float(loss.detach()) == before and float(parameter.detach().square().sum()) < before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"lr": 0.0}, "`lr` must be a positive number, got 0.0; for example 1e-3"),
+        ({"eps": -1.0}, "`eps` must be a positive number, got -1.0; for example 1e-8"),
+        ({"betas": (0.9, 1.0)}, r"`betas` must be in \[0, 1\), got \(0.9, 1.0\); for example"),
+        ({"weight_decay": -0.1}, r"`weight_decay` must be in \[0, 1/lr\), got -0.1; for example 1e-2"),
+        ({"lr": 1.0, "weight_decay": 1.0}, r"`weight_decay` must be in \[0, 1/lr\), got 1.0; for example 1e-2"),
+    ],
+)
+def test_messages(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SparseAdamW([torch.nn.Parameter(torch.zeros(1))], **options)
