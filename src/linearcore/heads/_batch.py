@@ -58,17 +58,19 @@ def check_shapes(num_tags: int | None, emissions: Tensor, tags: Tensor | None, m
         raise TypeError(complaint("tags", "be integers", tags.dtype, "convert them with `.long()`"))
 
 
-def to_batch(num_tags: int, emissions: Tensor, tags: Tensor | None, mask: Tensor | None, *, look: bool) -> Batch:
+def to_batch(
+    num_tags: int, emissions: Tensor, tags: Tensor | None, mask: Tensor | None, *, look: bool, strict: bool
+) -> Batch:
     """Tags of −100 masked out, everything time first as it is given.
 
-    With `look` the numbers are checked as well: the mask begins with True, tags are in range. One read of the device, which
-    also tells whether any position is off; where none is, there is less to do.
+    With `look` the numbers are checked as well: tags are in range, and if it is `strict` the mask begins with True, but for
+    tags of −100. One read of the device, which also tells whether any position is off; where none is, there is less to do.
     """
     shown = None if mask is None else mask.bool()
     tags = None if tags is None else tags.long()  # First of all: −100 is no number of an unsigned type.
     flags = _flags(num_tags, tags, shown) if look else {}
-    if flags.get("starts off"):
-        advice = "leave the positions before the first tag out of emissions, tags and mask, or give them the tag -100"
+    if strict and flags.get("starts off"):
+        advice = "leave out what is before the first tag, or make the head with `strict_mask=False` to have it skipped"
         raise ValueError(f"mask of the first timestep must all be on; {advice}")
     if flags.get("out of range"):
         assert tags is not None
@@ -95,7 +97,8 @@ def _flags(num_tags: int, tags: Tensor | None, shown: Tensor | None) -> dict[str
         if least >= 0:
             return {"out of range": most >= num_tags, "some off": False}
         shown = torch.ones_like(tags, dtype=torch.bool)
-    flags = {"starts off": ~shown[:1].all()}
+    starts = shown[:1] if tags is None else shown[:1] | (tags[:1] == IGNORED_TAG)
+    flags = {"starts off": ~starts.all()}
     if tags is not None:
         shown = shown & (tags != IGNORED_TAG)
         flags["out of range"] = (((tags < 0) | (tags >= num_tags)) & shown).any()

@@ -22,13 +22,17 @@ class ChainHead(nn.Module, ABC):
     A subclass says what its loss is; everything else is here, so that changing the loss is changing one word.
 
     Masks are torchcrf's: the first position of every chain must be on. Beyond torchcrf, positions that are off in between
-    are skipped (the last position before them that is on is the neighbour), and a tag of −100 counts as off, also in front.
+    are skipped (the last position before them that is on is the neighbour), a tag of −100 counts as off, also in front, and
+    with `strict_mask=False` any position may be off.
 
     Args:
         num_tags: |Y|.
         batch_first: emissions are (B, L, |Y|) and not (L, B, |Y|); tags and masks alike.
         rank: r, for transitions = F Tᵀ with two factors (|Y|, r) instead of one matrix with |Y|² entries.
-        constraints: transitions, first and last tags that are forbidden, in training and in decoding.
+        constraints: transitions, first and last tags that are forbidden, in training and in decoding. They are no part of
+            the state that is saved, which is torchcrf's.
+        strict_mask: a mask whose first position is off is an error, as torchcrf has it. False skips such positions, which
+            is what tokens like [CLS] want.
         validate: look at the numbers too (masks, tags in range, constraints obeyed), as torchcrf does. On an accelerator
             each look waits for it; False never waits. Under torch.compile and in CUDA graphs nothing is looked at.
     """
@@ -44,6 +48,7 @@ class ChainHead(nn.Module, ABC):
         *,
         rank: int | None = None,
         constraints: Constraints | None = None,
+        strict_mask: bool = True,
         validate: bool = True,
     ) -> None:
         if not isinstance(num_tags, int) or isinstance(num_tags, bool) or num_tags <= 0:
@@ -56,6 +61,7 @@ class ChainHead(nn.Module, ABC):
         self.batch_first = batch_first
         self.rank = rank
         self.constraints = _checked(constraints, num_tags)
+        self.strict_mask = strict_mask
         self.validate = validate
         self.start_transitions = nn.Parameter(torch.empty(num_tags))
         self.end_transitions = nn.Parameter(torch.empty(num_tags))
@@ -125,7 +131,9 @@ class ChainHead(nn.Module, ABC):
         The scores are those of the tags found. Under hard constraints a narrow beam may lose all paths; −inf then.
         """
         batch = self._batch(emissions, None, mask)
-        tags, scores = beam(batch.emissions, self.chain(batch.emissions), batch.sites, _count("width", width))
+        tags, scores = beam(
+            batch.emissions, self.chain(batch.emissions), batch.sites, _count("width", width, "for example 16")
+        )
         return self._layout(tags), scores
 
     def kbest(self, emissions: Tensor, k: int, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -134,7 +142,7 @@ class ChainHead(nn.Module, ABC):
         Where there are fewer than k, the rest has score −inf and tags of −100. Time O(L·B·|Y|·(|Y| + k²)).
         """
         batch = self._batch(emissions, None, mask)
-        tags, scores = kbest(batch.emissions, self.chain(batch.emissions), batch.sites, _count("k", k))
+        tags, scores = kbest(batch.emissions, self.chain(batch.emissions), batch.sites, _count("k", k, "for example 5"))
         return self._layout(tags), scores
 
     def decode(self, emissions: Tensor, mask: Tensor | None = None, *, width: int | None = None) -> list[list[int]]:
@@ -184,7 +192,7 @@ class ChainHead(nn.Module, ABC):
             emissions = emissions.transpose(0, 1)
             tags, mask = (None if given is None else given.t() for given in (tags, mask))
         look = self.validate and can_read(emissions)
-        batch = to_batch(self.num_tags, emissions, tags, mask, look=look)
+        batch = to_batch(self.num_tags, emissions, tags, mask, look=look, strict=self.strict_mask)
         if look:
             self._check_constraints(batch)
         dtype = torch.promote_types(compute_dtype(emissions), compute_dtype(self.start_transitions))
@@ -204,7 +212,10 @@ class ChainHead(nn.Module, ABC):
             wrong = self.constraints.violations(batch.tags.cpu(), sites)
             if bool(wrong.any()):
                 time, chain = wrong.nonzero()[0].tolist()
-                got = f"{int(wrong.sum())} that do not, the first at position {time} of chain {chain}"
+                tag, before = int(batch.tags[time, chain]), int(sites.before(batch.tags.cpu())[time, chain])
+                where = "first" if sites.is_first[time, chain] else f"after {before}"
+                where += " and last" if sites.is_last[time, chain] else ""
+                got = f"{int(wrong.sum())} that do not, the first at position {time} of chain {chain} (tag {tag} {where})"
                 raise ValueError(complaint("tags", "obey `constraints`", got, "mend the labels, or forbid less"))
 
     def _layout(self, tensor: Tensor) -> Tensor:
@@ -249,7 +260,8 @@ def checked_cost(cost: str | Cost, num_tags: int) -> Hamming | ZeroOne:
     return found
 
 
-def _count(name: str, number: int) -> int:
-    if not isinstance(number, int) or number < 1:
-        raise ValueError(complaint(name, "be a positive integer", repr(number), "for example 16"))
+def _count(name: str, number: int, advice: str) -> int:
+    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+        got = repr(number) if isinstance(number, int | float) else type(number).__name__
+        raise ValueError(complaint(name, "be a positive integer", got, advice))
     return number

@@ -19,7 +19,7 @@ class ChainCRF(ChainHead):
     tags are many.
 
     Args:
-        num_tags, batch_first, rank, constraints, validate: as in `ChainHead`.
+        num_tags, batch_first, rank, constraints, strict_mask, validate: as in `linearcore.heads.ChainHead`.
 
     Example:
         >>> import torch

@@ -19,7 +19,7 @@ class ChainSSVM(ChainHead):
     comparison, or where the decision alone matters; its loss is not smooth and says nothing about probabilities.
 
     Args:
-        num_tags, batch_first, rank, constraints, validate: as in `ChainHead`.
+        num_tags, batch_first, rank, constraints, strict_mask, validate: as in `linearcore.heads.ChainHead`.
         cost: "hamming", "zero-one", or a `Hamming(weight)` with a weight for each true tag.
 
     Example:
@@ -41,9 +41,12 @@ class ChainSSVM(ChainHead):
         cost: str | Cost = "hamming",
         rank: int | None = None,
         constraints: Constraints | None = None,
+        strict_mask: bool = True,
         validate: bool = True,
     ) -> None:
-        super().__init__(num_tags, batch_first, rank=rank, constraints=constraints, validate=validate)
+        super().__init__(
+            num_tags, batch_first, rank=rank, constraints=constraints, strict_mask=strict_mask, validate=validate
+        )
         self.cost = checked_cost(cost, num_tags)
 
     def _losses(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:

@@ -79,6 +79,12 @@ def mean_score(emissions: Tensor, chain: Chain, sites: Sites) -> Tensor:
         chain: the chain's own scores.
         sites: where the tags sit. What is masked out is skipped.
 
+    Example:
+        >>> emissions = torch.tensor([[[1.0, 3.0]], [[0.0, 4.0]]])
+        >>> chain = Chain(torch.zeros(2), torch.tensor([[5.0, 0.0], [0.0, 5.0]]), torch.zeros(2))
+        >>> mean_score(emissions, chain, Sites.of(torch.tensor([[True], [True]])))
+        tensor([6.5000])
+
     Time O(L·B·|Y| + |Y|²).
     """
     nothing = emissions.new_zeros(())
@@ -102,12 +108,20 @@ def log_similarity_mass(tags: Tensor, sites: Sites, num_tags: int, *, cost: Cost
 
     Raises:
         ValueError: if no closed form is known for `cost`.
+
+    Example:
+        >>> tags = torch.tensor([[0, 0], [1, 0], [2, 0]])
+        >>> sites = Sites.of(torch.tensor([[True, True], [True, False], [True, False]]))
+        >>> log_similarity_mass(tags, sites, 4, cost=Hamming()).exp().tolist()
+        [16.0, 1.0]
+
+    Time O(L·B).
     """
     num_sites = sites.mask.sum(0)
     if isinstance(cost, ZeroOne):
         return torch.zeros_like(num_sites, dtype=torch.float64)
     if isinstance(cost, Hamming):
-        weight = cost.site_weight(torch.where(sites.mask, tags, 0), torch.float64)
+        weight = cost.site_weight(tags.masked_fill(~sites.mask, 0), torch.float64)
         counts = (sites.mask & (weight != 0)).any(0)
         return math.log(num_tags) * (num_sites - counts.long()).double()
     advice = 'take the objective "raw" or "self-normalised", which need no normaliser'
@@ -213,6 +227,12 @@ def pair_estimate(surrogate: Surrogate, outer: Tensor, inner: Tensor, log_weight
             are infinite from log w = 88.7 on, at 41 sites with 3 tags, and the estimate infinite or NaN. Normalised ones
             are of order 1 where the proposals are near the laws that they stand for.
 
+    Example:
+        >>> from linearcore.surrogates import Hinge
+        >>> outer, inner = torch.tensor([[0.5], [2.0]]), torch.tensor([[0.0], [0.0]])
+        >>> pair_estimate(Hinge(), outer, inner, torch.tensor([[3.0], [1.0]]).log())
+        tensor([0.7500])
+
     Time and memory O(K·B).
     """
     return _average(surrogate, outer - inner, log_weight)
@@ -241,10 +261,9 @@ def centered_estimate(surrogate: Surrogate, scores: Tensor, mean: Tensor, log_we
 def _average(surrogate: Surrogate, margin: Tensor, log_weight: Tensor) -> Tensor:
     # The exponential in the wide type of the logarithms: rounded first, a logarithm of 80 would cost four digits.
     weight = log_weight.detach().exp().to(margin.dtype)
-    # Also the margin: two forbidden sequences differ by −inf − (−inf), which 0 times would not take out again.
-    counts = weight != 0
-    losses = surrogate._value(torch.where(counts, margin, margin.new_zeros(())))
-    return (weight * losses).masked_fill(~counts, 0.0).mean(0)
+    # Two forbidden sequences differ by −inf − (−inf), and other margins overflow: 0 times that would not be 0.
+    losses = surrogate._value(margin.masked_fill(weight == 0, 0.0))
+    return (weight * losses).mean(0)
 
 
 def _costs(draws: Tensor, tags: Tensor, sites: Sites, cost: Cost) -> Tensor:
@@ -264,7 +283,7 @@ def _log_difference(larger: Tensor, smaller: Tensor) -> Tensor:
 
 def _divided(log_weight: Tensor, log_normaliser: Tensor) -> Tensor:
     """The weights over a normaliser (B,). A sum without terms is 0, and not 0/0."""
-    return (log_weight - log_normaliser).where(log_weight != -math.inf, -math.inf)
+    return (log_weight - log_normaliser).masked_fill(log_weight == -math.inf, -math.inf)
 
 
 def _self_normalised(log_weight: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ class Candidates(NamedTuple):
     log_weight: Tensor
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Proposal(ABC):
     """A law q over classes (tags) that knows its probabilities.
 

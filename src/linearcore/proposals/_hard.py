@@ -11,7 +11,7 @@ from linearcore.proposals._base import Candidates, Proposal
 from linearcore.proposals._uniform import Uniform
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Hard(Proposal):
     """For every target a list of hard competitors, each with weight 1, and draws that stand for all the others.
 

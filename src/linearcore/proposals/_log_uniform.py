@@ -9,7 +9,7 @@ from torch import Tensor
 from linearcore.proposals._base import Proposal, uniform
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LogUniform(Proposal):
     """q(v) = log(1 + 1/(v + 1)) / log(n + 1): for classes numbered from the most frequent to the rarest.
 

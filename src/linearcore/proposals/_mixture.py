@@ -10,7 +10,7 @@ from linearcore._checks import complaint
 from linearcore.proposals._base import Proposal
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Mixture(Proposal):
     """q = Σ_i weight_i q_i. With a little `Uniform` in it no weight 1/q is larger than n over that share.
 

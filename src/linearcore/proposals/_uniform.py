@@ -9,7 +9,7 @@ from torch import Tensor
 from linearcore.proposals._base import Proposal
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Uniform(Proposal):
     """q(v) = 1/n. The plainest, and a poor one where most competitors are harmless: few draws meet one that matters.
 

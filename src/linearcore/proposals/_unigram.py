@@ -9,7 +9,7 @@ from linearcore._checks import complaint
 from linearcore.proposals._base import Proposal, uniform
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Unigram(Proposal):
     """q(v) ∝ (count_v + smoothing)^power.
 

@@ -1,10 +1,11 @@
 """Constraints read off the names of tags: BIO, BIOES and BMES."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from linearcore._checks import complaint
 from linearcore.structures._constraints import Constraints
@@ -13,16 +14,16 @@ from linearcore.structures._constraints import Constraints
 def bio(names: Sequence[str]) -> Constraints:
     """The constraints of BIO tags (IOB2): B opens a segment, I goes on with it, O is outside.
 
-    I-X follows only B-X or I-X, and is never first. An I-X whose B-X is not among the names can never be used: tags in
-    the older IOB1, where B is rare, want to be rewritten first.
+    I-X follows only B-X or I-X, and is never first. An I-X whose B-X is not among the names could never be used and is
+    refused: tags in the older IOB1, where B is rare, want to be rewritten first.
 
     Args:
         names: (|Y|) the tags in the order of their indices: "O", or a prefix, a hyphen and a type, which may hold hyphens
             itself. A prefix alone is a tag without a type.
 
     Raises:
-        TypeError: if a name is no string.
-        ValueError: if a name is outside the scheme or comes twice, or if no sequence obeys.
+        TypeError: if a name is no string, or the names are no sequence.
+        ValueError: if a name is outside the scheme, comes twice, or can be in no sequence.
 
     Example:
         >>> bio(["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]).transitions.long()
@@ -46,8 +47,8 @@ def bioes(names: Sequence[str]) -> Constraints:
         names: (|Y|) the tags in the order of their indices, as for `bio`. O may be missing.
 
     Raises:
-        TypeError: if a name is no string.
-        ValueError: if a name is outside the scheme or comes twice, or if no sequence obeys.
+        TypeError: if a name is no string, or the names are no sequence.
+        ValueError: if a name is outside the scheme, comes twice, or can be in no sequence.
 
     Example:
         >>> constraints = bioes(["O", "B-PER", "I-PER", "E-PER", "S-PER"])
@@ -72,8 +73,8 @@ def bmes(names: Sequence[str]) -> Constraints:
         names: (|Y|) the tags in the order of their indices, as for `bio`. O may be missing.
 
     Raises:
-        TypeError: if a name is no string.
-        ValueError: if a name is outside the scheme or comes twice, or if no sequence obeys.
+        TypeError: if a name is no string, or the names are no sequence.
+        ValueError: if a name is outside the scheme, comes twice, or can be in no sequence.
 
     Example:
         >>> bmes(["B", "M", "E", "S"]).transitions.long()
@@ -107,6 +108,9 @@ class _Scheme:
 
     def read(self, names: Sequence[str]) -> Constraints:
         """The constraints of tags with these names."""
+        if isinstance(names, str | Mapping):
+            advice = "list the names in the order of their indices, for example [id2label[i] for i in range(n)]"
+            raise TypeError(complaint("names", "be a sequence of names", type(names).__name__, advice))
         parts = [self._split(name) for name in names]
         name, times = Counter(names).most_common(1)[0] if parts else ("", 0)
         if times != 1:
@@ -118,7 +122,19 @@ class _Scheme:
         is_open = torch.tensor([prefix in self.open for prefix, _ in parts])
         free = ~is_open if self.is_closed else torch.ones_like(is_open)
         goes_on = is_open.unsqueeze(1) & (kind.unsqueeze(1) == kind)
+        self._require_use(names, inner, is_open, goes_on)
         return Constraints(torch.where(inner, goes_on, free.unsqueeze(1)), ~inner, free)
+
+    def _require_use(self, names: Sequence[str], inner: Tensor, is_open: Tensor, goes_on: Tensor) -> None:
+        """Raises if a tag can be in no sequence: the sign of names in another scheme."""
+        begins, ends = ~inner, ~is_open if self.is_closed else torch.ones_like(is_open)
+        for _ in names:  # As far as a segment can reach: through each of its tags once.
+            begins = begins | (inner & (goes_on & begins.unsqueeze(1)).any(0))
+            ends = ends | (goes_on & (inner & ends)).any(1)
+        dead = [name for name, used in zip(names, (begins & ends).tolist(), strict=True) if not used]
+        if dead:
+            advice = "no sequence can hold it; are the names in another scheme (IOB1 wants to be rewritten first)?"
+            raise ValueError(complaint("names", f"be usable in {self.name}", repr(dead[0]), advice))
 
     def _split(self, name: str) -> tuple[str, str]:
         """Prefix and type; a name without a hyphen has the type ""."""

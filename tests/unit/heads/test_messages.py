@@ -59,7 +59,7 @@ INPUTS: dict[str, tuple[Given, type[Exception], str]] = {
     "off in front": (
         (EMISSIONS, TAGS, changed(MASK, (0, 1), 0)),
         ValueError,
-        r"mask of the first timestep must all be on; leave the positions before the first tag out",
+        r"mask of the first timestep must all be on; leave out what is before the first tag, or make",
     ),
     "off everywhere": (
         (EMISSIONS, TAGS, MASK & torch.tensor([True, False])),
@@ -208,28 +208,28 @@ NO_REPEATS = Constraints.forbid(NUM_TAGS, pairs=[(0, 0), (1, 1), (2, 2)], start=
 @every_head
 @pytest.mark.parametrize("batch_first", (False, True), ids=("time first", "batch first"))
 @pytest.mark.parametrize(
-    ("rows", "count", "place", "chain"),
+    ("rows", "count", "place", "chain", "what"),
     (
-        ([[0, 1, 1, 0], [0, 1, 0, 0]], 2, 2, 0),
-        ([[0, 1, 2, 0], [0, 1, 0, 0]], 1, 3, 1),
-        ([[2, 1, 0, 2], [0, 1, 0, 2]], 1, 0, 0),
-        ([[0, 1, 0, 2], [0, 2, 0, 1]], 1, 3, 1),
-        ([[0, 1, 0, 2], [0, -100, 0, 2]], 1, 2, 1),
-        ([[0, 1, 0, 2], [-100, 2, 0, 2]], 1, 1, 1),
-        ([[0, 1, 0, 2], [0, 2, 1, -100]], 1, 2, 1),
+        ([[0, 1, 1, 0], [0, 1, 0, 0]], 2, 2, 0, "tag 1 after 1"),
+        ([[0, 1, 2, 0], [0, 1, 0, 0]], 1, 3, 1, "tag 0 after 0 and last"),
+        ([[2, 1, 0, 2], [0, 1, 0, 2]], 1, 0, 0, "tag 2 first"),
+        ([[0, 1, 0, 2], [0, 2, 0, 1]], 1, 3, 1, "tag 1 after 0 and last"),
+        ([[0, 1, 0, 2], [0, -100, 0, 2]], 1, 2, 1, "tag 0 after 0"),
+        ([[0, 1, 0, 2], [-100, 2, 0, 2]], 1, 1, 1, "tag 2 first"),
+        ([[0, 1, 0, 2], [0, 2, 1, -100]], 1, 2, 1, "tag 1 after 2 and last"),
     ),
     ids=("two", "follows", "first", "last", "across a hole", "first after -100", "last before -100"),
 )
 def test_tags_that_disobey(
-    head_type: type[ChainHead], batch_first: bool, rows: list[list[int]], count: int, place: int, chain: int
+    head_type: type[ChainHead], batch_first: bool, rows: list[list[int]], count: int, place: int, chain: int, what: str
 ) -> None:
     head = head_type(NUM_TAGS, batch_first, constraints=NO_REPEATS)
     tags, emissions = torch.tensor(rows), EMISSIONS.transpose(0, 1)
     if not batch_first:
         tags, emissions = tags.t(), EMISSIONS
     message = (
-        f"`tags` must obey `constraints`, got {count} that do not, the first at position {place} of chain {chain}; "
-        "mend the labels, or forbid less"
+        f"`tags` must obey `constraints`, got {count} that do not, the first at position {place} of chain {chain} "
+        rf"\({what}\); mend the labels, or forbid less"
     )
     with pytest.raises(ValueError, match=message):
         head(emissions, tags)
@@ -348,11 +348,12 @@ def test_losses(build: Callable[[], ChainHead], error: type[Exception], message:
 
 
 @every_head
-@pytest.mark.parametrize("number", (0, -1, 2.0, None, "3"))
+@pytest.mark.parametrize("number", (0, -1, 2.0, None, "3", True))
 def test_counts(head_type: type[ChainHead], number: object) -> None:
     head = head_type(NUM_TAGS)
-    for name, decode in (("k", head.kbest), ("width", head.beam)):
-        with pytest.raises(ValueError, match=f"`{name}` must be a positive integer, got {number!r}; for example 16"):
+    got = repr(number) if isinstance(number, int | float) else type(number).__name__
+    for name, decode, example in (("k", head.kbest, 5), ("width", head.beam, 16)):
+        with pytest.raises(ValueError, match=f"`{name}` must be a positive integer, got {got}; for example {example}"):
             decode(EMISSIONS, number)
     if number is not None:
         with pytest.raises(ValueError, match="`width` must be a positive integer"):
@@ -392,3 +393,24 @@ def test_a_failed_call_leaves_inputs_and_gradients_alone(head_type: type[ChainHe
         head(emissions, tags, mask)
     assert torch.equal(emissions.detach(), before) and (tags == 0).all() and torch.equal(mask, MASK)
     assert emissions.grad is None and all(parameter.grad is None for parameter in head.parameters())
+
+
+@every_head
+def test_without_a_strict_mask_the_front_is_skipped(head_type: type[ChainHead]) -> None:
+    head = head_type(NUM_TAGS, strict_mask=False)
+    mask = torch.tensor([[0, 1], [1, 0], [1, 1], [1, 0]])
+    alone = [head.decode(EMISSIONS[mask[:, i].bool(), i : i + 1])[0] for i in range(2)]
+    assert head.decode(EMISSIONS, mask) == alone
+    assert head.decode(EMISSIONS, torch.zeros_like(mask)) == [[], []]
+    apart = [head(EMISSIONS[mask[:, i].bool(), i : i + 1], TAGS[mask[:, i].bool(), i : i + 1]) for i in range(2)]
+    torch.testing.assert_close(head(EMISSIONS, TAGS, mask), sum(apart))
+
+
+@every_head
+def test_a_strict_mask_may_be_off_in_front_where_the_tag_says_so_too(head_type: type[ChainHead]) -> None:
+    head = head_type(NUM_TAGS)
+    tags = TAGS.clone()
+    tags[0, 1] = -100
+    torch.testing.assert_close(head(EMISSIONS, tags, tags != -100), head(EMISSIONS, tags))
+    with pytest.raises(ValueError, match="mask of the first timestep must all be on"):
+        head(EMISSIONS, TAGS, tags != -100)

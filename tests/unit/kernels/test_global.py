@@ -15,7 +15,7 @@ from scipy.stats import t as student
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from linearcore import LinearCore
+from linearcore import Exponential, LinearCore, Logistic
 from linearcore.kernels._global import (
     OBJECTIVES,
     Draws,
@@ -36,6 +36,7 @@ from linearcore.proposals.sequences import (
     UniformSequences,
 )
 from linearcore.structures import Chain, Cost, Hamming, Sites, ZeroOne, path_score
+from linearcore.surrogates import Surrogate
 from tests.chains import Case, random_case
 from tests.chains import sites as times_of
 
@@ -90,7 +91,7 @@ def costs_of(every: Tensor, row: int, cost: Cost) -> Tensor:
 
 
 def exact_pairs(case: Case, row: int, cost: Cost, changed: int | None = None) -> tuple[Tensor, float]:
-    """Σ_{y'} (1 − ℓ) Σ_{y''} φ(h(y') − h(y'')), and the same with 1 for φ; y'' ≠ y', or only with `changed` sites changed."""
+    """Σ_{y'} (1 − ℓ) Σ_{y''} φ(h(y') − h(y'')), and the same with 1 for φ; y'' ≠ y', or those with `changed` changes."""
     every, scores = written(case, row)
     similarity = 1 - costs_of(every, row, cost)
     differ = (every.unsqueeze(1) != every).sum(-1)
@@ -383,16 +384,18 @@ def test_self_normalised_weights_have_mean_one_or_are_all_zero() -> None:
     assert not pair_log_weight(first, same, TAGS, SITES, NUM_TAGS, cost=Hamming(), objective="self-normalised").exp().any()
 
 
-def test_weights_are_not_differentiated_and_pairs_without_weight_not_looked_at() -> None:
-    outer = torch.tensor([[1.0], [-math.inf], [math.nan]], requires_grad=True)
+@pytest.mark.parametrize("surrogate", (PHI, Logistic(), Exponential()), ids=repr)
+def test_weights_are_not_differentiated_and_pairs_without_weight_not_looked_at(surrogate: Surrogate) -> None:
+    outer = torch.tensor([[1.0], [-math.inf], [-1e4]], requires_grad=True)
     inner = torch.tensor([[0.5], [-math.inf], [0.0]], requires_grad=True)
     log_weight = torch.tensor([[math.log(2.0)], [-math.inf], [-math.inf]], dtype=torch.float64, requires_grad=True)
-    found = pair_estimate(PHI, outer, inner, log_weight)
+    found = pair_estimate(surrogate, outer, inner, log_weight)
     assert found.dtype == torch.float32
-    torch.testing.assert_close(found.item(), 2 * PHI.value(0.5).item() / 3)
+    torch.testing.assert_close(found.item(), 2 * surrogate.value(0.5).item() / 3)
     gradients = torch.autograd.grad(found.sum(), (outer, inner, log_weight), allow_unused=True)
-    torch.testing.assert_close(gradients[0].flatten().tolist(), [-2 / 3, 0.0, 0.0])  # φ' = −1 in the core.
-    torch.testing.assert_close(gradients[1].flatten().tolist(), [2 / 3, 0.0, 0.0])
+    slope = 2 * surrogate.derivative(0.5).item() / 3
+    torch.testing.assert_close(gradients[0].flatten().tolist(), [slope, 0.0, 0.0])
+    torch.testing.assert_close(gradients[1].flatten().tolist(), [-slope, 0.0, 0.0])
     assert gradients[2] is None
 
 

@@ -208,6 +208,8 @@ def test_a_single_tag_has_no_other(proposal: SequenceProposal) -> None:
         proposal.sample(zeros, SITES, 1, 5)
     with pytest.raises(ValueError, match=message):
         proposal.log_prob(zeros.unsqueeze(0), zeros, SITES, 1)
+    with pytest.raises(ValueError, match=message):
+        Neighbours().log_count(SITES, 1)
 
 
 @pytest.mark.parametrize("proposal", (UniformSequences(), SimilarSequences()), ids=repr)

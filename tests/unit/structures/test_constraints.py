@@ -264,8 +264,6 @@ def test_messages_of_lists(arguments: tuple[object, ...], kind: type[Exception],
         lambda: Constraints.forbid(2, end=[0, 1]),
         lambda: Constraints.forbid(2, pairs=[(0, 1)], start=[1], end=[0]),
         lambda: Constraints.forbid(4, pairs=[(0, 2), (0, 3), (1, 2), (1, 3)], start=[2, 3], end=[0, 1]),
-        lambda: bio(["I-A"]),
-        lambda: bioes(["B-A", "I-A", "E-B"]),
     ),
 )
 def test_constraints_that_nothing_obeys_are_refused(build: Callable[[], Constraints]) -> None:
@@ -317,3 +315,28 @@ def test_messages_of_lengths_and_chains() -> None:
         ValueError, match=r"^`constraints` must have the chain's 4 tags, got 3; build both from the same list"
     ):
         constraints.apply(chain)
+
+
+@pytest.mark.parametrize(
+    ("build", "names", "dead", "scheme"),
+    (
+        (bio, ["O", "I-A"], "I-A", "BIO"),
+        (bio, ["B-A", "I-A", "I-B"], "I-B", "BIO"),
+        (bioes, ["O", "B-A", "I-A"], "B-A", "BIOES"),
+        (bioes, ["S-A", "B-A", "E-A", "E-B"], "E-B", "BIOES"),
+        (bmes, ["S", "M"], "M", "BMES"),
+    ),
+)
+def test_names_of_another_scheme_are_refused(
+    build: Callable[[list[str]], Constraints], names: list[str], dead: str, scheme: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^`names` must be usable in {scheme}, got '{dead}'; no sequence can hold it"):
+        build(names)
+
+
+@pytest.mark.parametrize("names", ("O", {"O": 0}, {0: "O"}))
+def test_what_has_no_order_of_names_is_refused(names: object) -> None:
+    with pytest.raises(
+        TypeError, match=r"^`names` must be a sequence of names, got (str|dict); list the names in the order"
+    ):
+        bio(names)  # type: ignore[arg-type]

@@ -76,19 +76,22 @@ class SequenceProposal(ABC):
     def _log_prob(self, draws: Tensor, tags: Tensor, sites: Sites, num_tags: int) -> Tensor: ...
 
     def _check(self, tags: Tensor, sites: Sites, num_tags: int, num_samples: int) -> None:
-        counts = (
-            ("num_tags", num_tags, self.fewest_tags, "there is nothing to choose from"),
-            ("num_samples", num_samples, 1, "say how many sequences a chain gets"),
-        )
-        for name, number, least, advice in counts:
-            if isinstance(number, bool) or not isinstance(number, int):
-                raise TypeError(complaint(name, "be an integer", repr(number), advice))
-            if number < least:
-                raise ValueError(complaint(name, f"be at least {least}", number, advice))
+        self._check_num_tags(num_tags)
+        _check_count("num_samples", num_samples, 1, "say how many sequences a chain gets")
         each = (num_samples,) if tags.dim() == 3 else ()
         shape("tags", tags, (*each, *sites.mask.shape), "give one reference for every chain, or for every draw of it")
+
+    def _check_num_tags(self, num_tags: int) -> None:
+        _check_count("num_tags", num_tags, self.fewest_tags, "there is nothing to choose from")
 
 
 def num_sites(sites: Sites) -> Tensor:
     """(B,): J, the number of tags of every chain."""
     return sites.mask.sum(0)
+
+
+def _check_count(name: str, number: int, least: int, advice: str) -> None:
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise TypeError(complaint(name, "be an integer", repr(number), advice))
+    if number < least:
+        raise ValueError(complaint(name, f"be at least {least}", number, advice))

@@ -50,7 +50,13 @@ class Neighbours(SequenceProposal):
             raise ValueError(complaint("sites", "be at least 1", self.sites, advice))
 
     def log_count(self, sites: Sites, num_tags: int) -> Tensor:
-        """(B,), float64: the log of the number of neighbours of every chain, all equally likely; 0 for one without tags."""
+        """(B,), float64: the log of the number of neighbours of every chain, all equally likely; 0 for one without tags.
+
+        Raises:
+            TypeError: if `num_tags` is no integer.
+            ValueError: if it is less than 2.
+        """
+        self._check_num_tags(num_tags)
         count = num_sites(sites)
         width = self._width(count)
         return (count - width + 1).double().log() + math.log(num_tags - 1) * width.double()
@@ -68,7 +74,7 @@ class Neighbours(SequenceProposal):
         width = self._width(num_sites(sites))
         # w changed sites with w − 1 changed pairs of neighbours lie in one row.
         is_neighbour = (differ.sum(1) == width) & (in_a_row == width - 1)
-        return (-self.log_count(sites, num_tags)).where(is_neighbour, -math.inf)
+        return (-self.log_count(sites, num_tags)).expand_as(is_neighbour).masked_fill(~is_neighbour, -math.inf)
 
     def _width(self, count: Tensor) -> Tensor:
         return count.clamp(max=self.sites)
