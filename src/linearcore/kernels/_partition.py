@@ -215,16 +215,17 @@ def _is_full(mask: Tensor) -> bool:
 def _certificate(num_tags: int, z: Tensor, z_back: Tensor, norm: Tensor) -> Tensor:
     """() boolean: what underflow can have taken away is less than rounding.
 
-    All terms are positive, so that underflow only ever takes away. In one step a number whose entries are at most 1 loses at
-    most `tiny` in each of at most 3|Y| + 1 places: an entry of E or of x, a product, a sum. After the division by z_j an
-    entry of a_j lacks at most (3|Y| + 1)·tiny/z_j, and with it the paths through it, whose weight is at most 1 each on the
-    other side (b ≤ 1): of Z, the share |Y|·(3|Y| + 1)·tiny / (z_j n_j). The same with b. Summed over all positions this
-    bounds the relative error of Z and the absolute one of every marginal. As computed, n_j is too small if anything, so
-    the bound holds with it. NaN is never certain.
+    All terms are positive, so that underflow only ever takes away. Entries of a, E and x are at most 1, so that in one
+    step an entry of (a E) ⊙ x loses at most `tiny` for each of its |Y| + 1 entries of a, of E and of their products, as
+    much again for x, and once for the last product: less than 4(|Y| + 1) + 1 times in all. After the division by z_j an
+    entry of a_j lacks that times tiny/z_j, and with it the paths through it, whose weight on the other side is at most 1
+    (b ≤ 1): of Z, the share (|Y| + 1)·(4|Y| + 5)·tiny / (z_j n_j). The same with b. Summed over all positions this bounds
+    the relative error of Z and the absolute one of every marginal. As computed, n_j is too small if anything, so the
+    bound holds with it. NaN is never certain.
     """
     info = torch.finfo(z.dtype)
     steps = max(1, 2 * z.shape[0])
-    least = steps * num_tags * (3 * num_tags + 1) * info.tiny / info.eps
+    least = steps * (num_tags + 1) * (4 * num_tags + 5) * info.tiny / info.eps
     return ((z * norm[1:] >= least) & (z_back * norm[:-1] >= least)).all() & (norm > 0).all()
 
 
