@@ -35,23 +35,26 @@ class Batch(NamedTuple):
 def check_shapes(num_tags: int | None, emissions: Tensor, tags: Tensor | None, mask: Tensor | None) -> None:
     """Raises unless the shapes and dtypes fit; the sentences are torchcrf's, what to do is added. Reads no device.
 
-    Without `num_tags` the last dimension may be of any size.
+    Without `num_tags` the emissions are hidden states, whose last dimension may be of any size.
     """
-    floating("emissions", emissions, "pass the scores of the network, one for every position and tag")
+    name, wanted = "emissions", "the scores of the network, one for every position and tag"
+    if num_tags is None:
+        name, wanted = "hidden", "what goes into the last layer"
+    floating(name, emissions, f"pass {wanted}")
     if emissions.dim() != 3:
-        advice = "add the missing dimension, for example with `emissions.unsqueeze(0)`"
-        raise ValueError(f"emissions must have dimension of 3, got {emissions.dim()}; {advice}")
+        advice = f"add the missing dimension, for example with `{name}.unsqueeze(0)`"
+        raise ValueError(f"{name} must have dimension of 3, got {emissions.dim()}; {advice}")
     if num_tags is not None and emissions.size(2) != num_tags:
         advice = "give the last layer of the network one output for every tag"
         raise ValueError(f"expected last dimension of emissions is {num_tags}, got {emissions.size(2)}; {advice}")
-    for name, given in (("tags", tags), ("mask", mask)):
+    for label, given in (("tags", tags), ("mask", mask)):
         if given is None:
             continue
         if not isinstance(given, Tensor):
-            raise TypeError(complaint(name, "be a torch tensor", type(given).__name__, "wrap it in torch.as_tensor"))
+            raise TypeError(complaint(label, "be a torch tensor", type(given).__name__, "wrap it in torch.as_tensor"))
         if emissions.shape[:2] != given.shape:
             raise ValueError(
-                f"the first two dimensions of emissions and {name} must match, got {tuple(emissions.shape[:2])} and "
+                f"the first two dimensions of {name} and {label} must match, got {tuple(emissions.shape[:2])} and "
                 f"{tuple(given.shape)}; is `batch_first` what you mean?"
             )
     if tags is not None and (tags.is_floating_point() or tags.is_complex() or tags.dtype == torch.bool):

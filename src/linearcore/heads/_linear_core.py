@@ -1,5 +1,6 @@
 """The linear-core chain."""
 
+import math
 from dataclasses import replace
 
 import torch
@@ -7,7 +8,7 @@ from torch import Tensor, nn
 
 from linearcore._checks import complaint
 from linearcore.heads._chain import ChainHead, check_reduction, checked_cost, reduce_chains
-from linearcore.heads._sampled import Edges, Neighbours, edge_scores, projection_of
+from linearcore.heads._sampled import Edges, Neighbours, edge_scores, num_candidates, projection_of
 from linearcore.heads._structured import Sampler
 from linearcore.kernels import Labels, dense_rows, local_losses, local_scores, low_rank_scores, sampled_rows
 from linearcore.losses import DEFAULT_SURROGATE, Centered, Form, LogOdds, Pairwise, checked_form, class_scores
@@ -132,15 +133,22 @@ class LinearCoreChain(ChainHead):
             raise TypeError(complaint("proposal", "be a `Proposal`", type(proposal).__name__, advice))
         states, tags, sites = self._batch(hidden, tags, mask, is_hidden=True).tagged
         weight, bias = projection_of(projection, self.num_tags, states.shape[-1])
+        if not sites.is_full:
+            states = states.masked_fill(~sites.mask.unsqueeze(-1), 0.0)
         rows, own = states.reshape(-1, states.shape[-1]), tags.reshape(-1)
         picked = proposal.candidates(own, self.num_tags, num_samples, generator)
+        if not sites.is_full:  # Nothing competes where there is no tag.
+            weights = picked.log_weight.masked_fill(~sites.mask.reshape(-1, 1), -math.inf)
+            picked = picked._replace(log_weight=weights)
         around = Neighbours.of(tags, sites)
         unary = class_scores(rows, weight, bias, own, picked.index, sparse=sparse)
-        edges = edge_scores(self._edges(), around, own, picked.index, sparse=sparse)
+        edges = edge_scores(self._edges(), around, own, picked.index, unary[0].dtype, sparse=sparse)
         scores = unary[0] + edges[0].squeeze(-1), unary[1] + edges[1]
         kernel = self.form.kernel(self.surrogate)
-        losses = self._summed(sampled_rows(kernel, *scores, picked.log_weight, self.num_tags).view(tags.shape), tags, sites)
-        return reduce_chains(losses, sites, reduction)
+        rivals = num_candidates(self._edges(), around) if kernel.normalize else self.num_tags
+        losses = sampled_rows(kernel, *scores, picked.log_weight, rivals).view(tags.shape)
+        result = torch.promote_types(hidden.dtype, self.start_transitions.dtype)
+        return reduce_chains(self._summed(losses, tags, sites), sites, reduction).to(result)
 
     def structured(
         self,

@@ -51,7 +51,9 @@ class Edges(NamedTuple):
     allowed: tuple[Tensor, Tensor, Tensor] | None
 
 
-def edge_scores(edges: Edges, around: Neighbours, own: Tensor, others: Tensor, *, sparse: bool) -> tuple[Tensor, Tensor]:
+def edge_scores(
+    edges: Edges, around: Neighbours, own: Tensor, others: Tensor, dtype: torch.dtype, *, sparse: bool
+) -> tuple[Tensor, Tensor]:
     """What the neighbours add to the scores: (N, 1) of the tags `own` (N,), and (N, K) of `others` (N, K) or (1, K).
 
         transitions[before, v] + transitions[v, after],   start[v] and end[v] at the edges
@@ -60,11 +62,11 @@ def edge_scores(edges: Edges, around: Neighbours, own: Tensor, others: Tensor, *
     """
     tags = torch.cat([own, others.reshape(-1)])
     if edges.transitions is not None:
-        before, after = _matrix_scores(edges.transitions, around, own, others, sparse=sparse)
+        before, after = _matrix_scores(edges.transitions, around, own, others, sparse=sparse, dtype=dtype)
     else:
         assert edges.factors is not None
-        before, after = _factor_scores(*edges.factors, around, tags, others.shape, sparse=sparse)
-    start, end = (_split(entries(part, tags, sparse=sparse), others.shape) for part in (edges.start, edges.end))
+        before, after = _factor_scores(*edges.factors, around, tags, others.shape, sparse=sparse, dtype=dtype)
+    start, end = (_split(entries(part, tags, sparse=sparse).to(dtype), others.shape) for part in (edges.start, edges.end))
     first, last = around.is_first, around.is_last
     scores = [torch.where(first, start[i], before[i]) + torch.where(last, end[i], after[i]) for i in range(2)]
     if edges.allowed is not None:
@@ -73,23 +75,27 @@ def edge_scores(edges: Edges, around: Neighbours, own: Tensor, others: Tensor, *
     return scores[0], scores[1]
 
 
-def _matrix_scores(matrix: Tensor, around: Neighbours, own: Tensor, others: Tensor, *, sparse: bool) -> tuple[Pair, Pair]:
+def _matrix_scores(
+    matrix: Tensor, around: Neighbours, own: Tensor, others: Tensor, *, sparse: bool, dtype: torch.dtype
+) -> tuple[Pair, Pair]:
     """(N, 1) and (N, K) from the tag before, and to the tag after."""
     candidates = torch.cat([own.unsqueeze(-1), others.expand(own.shape[0], -1)], -1)
     before, after = (tags.unsqueeze(-1).expand_as(candidates) for tags in (around.before, around.after))
     # Both sides in one look-up, so that the gradient is one sparse tensor.
-    left, right = entries(matrix, torch.stack([before, candidates]), torch.stack([candidates, after]), sparse=sparse)
+    left, right = entries(matrix, torch.stack([before, candidates]), torch.stack([candidates, after]), sparse=sparse).to(
+        dtype
+    )
     return (left[:, :1], left[:, 1:]), (right[:, :1], right[:, 1:])
 
 
 def _factor_scores(
-    source: Tensor, target: Tensor, around: Neighbours, tags: Tensor, size: torch.Size, *, sparse: bool
+    source: Tensor, target: Tensor, around: Neighbours, tags: Tensor, size: torch.Size, *, sparse: bool, dtype: torch.dtype
 ) -> tuple[Pair, Pair]:
     """The same for transitions = F Tᵀ; `tags` are the true ones and then the candidates, whose shape is `size`."""
     num_rows = around.before.shape[0]
     # One look-up for each factor, neighbours and tags together, so that each gradient is one sparse tensor.
-    sources = entries(source, torch.cat([around.before, tags]), sparse=sparse)
-    targets = entries(target, torch.cat([around.after, tags]), sparse=sparse)
+    sources = entries(source, torch.cat([around.before, tags]), sparse=sparse).to(dtype)
+    targets = entries(target, torch.cat([around.after, tags]), sparse=sparse).to(dtype)
     before = _products(sources[:num_rows], targets[num_rows:], size)
     return before, _products(targets[:num_rows], sources[num_rows:], size)
 
@@ -100,7 +106,7 @@ def _products(neighbours: Tensor, rows: Tensor, size: torch.Size) -> Pair:
     of_own = (neighbours * own).sum(-1, keepdim=True)
     if size[0] == 1:
         return of_own, neighbours @ others.t()
-    return of_own, torch.einsum("nr,nkr->nk", neighbours, others.view(*size, -1))
+    return of_own, torch.einsum("nr,nkr->nk", neighbours, others.view(*size, neighbours.shape[1]))
 
 
 def _split(values: Tensor, size: torch.Size) -> Pair:
@@ -114,6 +120,15 @@ def _is_allowed(allowed: tuple[Tensor, Tensor, Tensor], around: Neighbours, cand
     before, after = around.before.unsqueeze(-1), around.after.unsqueeze(-1)
     enters = torch.where(around.is_first, may_start[candidates], may_follow[before, candidates])
     return enters & torch.where(around.is_last, may_end[candidates], may_follow[candidates, after])
+
+
+def num_candidates(edges: Edges, around: Neighbours) -> int | Tensor:
+    """How many tags the constraints allow at each site (N,), or all."""
+    if edges.allowed is None:
+        return len(edges.start)
+    may_start, may_follow, may_end = edges.allowed
+    allowed = torch.where(around.is_first, may_start, may_follow[around.before])
+    return (allowed & torch.where(around.is_last, may_end, may_follow.t()[around.after])).sum(-1)
 
 
 def projection_of(projection: object, num_tags: int, width: int) -> tuple[Tensor, Tensor | None]:
@@ -132,4 +147,7 @@ def projection_of(projection: object, num_tags: int, width: int) -> tuple[Tensor
     if weight.shape != (num_tags, width):
         got = tuple(weight.shape)
         raise ValueError(complaint("projection", f"map {width} numbers to {num_tags} tags", f"a weight of {got}", advice))
+    if bias is not None and bias.shape != (num_tags,):
+        got = tuple(bias.shape)
+        raise ValueError(complaint("projection", f"have one bias for each of {num_tags} tags", f"a bias of {got}", advice))
     return weight, bias

@@ -11,7 +11,7 @@ from linearcore.kernels._logodds import LogOddsKernel
 from linearcore.kernels._pairwise import PairwiseKernel
 
 
-def sampled_rows(kernel: FormKernel, own: Tensor, others: Tensor, log_weight: Tensor, num_classes: int) -> Tensor:
+def sampled_rows(kernel: FormKernel, own: Tensor, others: Tensor, log_weight: Tensor, num_classes: int | Tensor) -> Tensor:
     """(N,): the form with Σ_{v≠y} f(s_v) replaced by Σ_k weight_k f(s_k).
 
         pairwise   Σ_k weight_k φ(s_y − s_k)                       unbiased for the sum over all, and so is its gradient
@@ -29,7 +29,6 @@ def sampled_rows(kernel: FormKernel, own: Tensor, others: Tensor, log_weight: Te
 
     Time and memory O(N·K).
     """
-    idle = log_weight == -math.inf
     if isinstance(kernel, LogOddsKernel):
         weighted = others + log_weight.to(others.dtype)
         peak = weighted.detach().amax(-1, keepdim=True)
@@ -40,10 +39,14 @@ def sampled_rows(kernel: FormKernel, own: Tensor, others: Tensor, log_weight: Te
         margin = (own.unsqueeze(-1) - peak) - total.log()
         return kernel.surrogate._value(margin.masked_fill(nothing, math.inf)).squeeze(-1)
     if isinstance(kernel, PairwiseKernel):
+        # A score of −inf is a class that is not there: φ(∞) need not be 0, nor its slope a number.
+        idle = (log_weight == -math.inf) | (others == -math.inf)
         margin = (own.unsqueeze(-1) - others).masked_fill(idle, 0.0)
-        weight = log_weight.to(others.dtype).exp()
+        weight = log_weight.to(others.dtype).exp().masked_fill(idle, 0.0)
         total = (weight * kernel.surrogate._value(margin)).sum(-1)
-        return total / max(1, num_classes - 1) if kernel.normalize else total
+        if not kernel.normalize:
+            return total
+        return total / ((num_classes - 1).clamp(min=1) if isinstance(num_classes, Tensor) else max(1, num_classes - 1))
     advice = "take 'pairwise' or 'logodds', or look at all classes"
     raise ValueError(complaint("form", "not need the mean over all classes when it is sampled", "'centered'", advice))
 

@@ -78,7 +78,8 @@ def sampled_multiclass_loss(
         raise TypeError(complaint("proposal", "be a `Proposal`", type(proposal).__name__, advice))
     if hidden.dim() != 2:
         raise ValueError(complaint("hidden", "have shape (N, d)", tuple(hidden.shape), "flatten what is in front of d"))
-    num_classes = len(linear_weight)
+    floating("linear_weight", linear_weight, "pass the weight of the last layer, as in nn.Linear")
+    num_classes = linear_weight.shape[0] if linear_weight.dim() else 1
     shape("linear_weight", linear_weight, (num_classes, hidden.shape[1]), "rows are classes, as in nn.Linear")
     shape("target", target, (hidden.shape[0],), "give one class for every row of `hidden`")
     if linear_bias is not None:
@@ -86,8 +87,11 @@ def sampled_multiclass_loss(
     if sample_weight is not None:
         shape("sample_weight", sample_weight, (hidden.shape[0],), "give one number for every row of `hidden`")
 
-    counted = target != ignore_index
-    index = target.long().masked_fill(~counted, 0)
+    if target.is_floating_point() or target.is_complex() or target.dtype == torch.bool:
+        raise TypeError(complaint("target", "be integer class indices", target.dtype, "convert it with `.long()`"))
+    index = target.long()  # First of all: −100 is no number of an unsigned type.
+    counted = index != ignore_index
+    index = index.masked_fill(~counted, 0)
     picked = proposal.candidates(index, num_classes, num_samples, generator)
     own, others = class_scores(hidden, linear_weight, linear_bias, index, picked.index, sparse=sparse)
     losses = sampled_rows(kernel, own, others, picked.log_weight, num_classes)
@@ -97,9 +101,10 @@ def sampled_multiclass_loss(
 def class_scores(
     hidden: Tensor, weight: Tensor, bias: Tensor | None, own: Tensor, others: Tensor, *, sparse: bool
 ) -> tuple[Tensor, Tensor]:
-    """Scores of some classes, in float32 for half precisions: (N,) of `own` (N,), and (N, K) of `others` (N, K) or (1, K).
+    """Scores of some classes: (N,) of `own` (N,), and (N, K) of `others` (N, K) or (1, K), float32 for half precisions.
 
-    The gradients of weight and bias are one sparse tensor each.
+    Products are taken in the dtype of `hidden`, as a last layer would; the gradients of weight and bias are one sparse
+    tensor each.
     """
     dtype = compute_dtype(hidden)
     rows = hidden.shape[0]
@@ -110,7 +115,7 @@ def class_scores(
     if others.shape[0] == 1:
         other_scores = (hidden @ theirs.to(hidden.dtype).t()).to(dtype)
     else:
-        theirs = theirs.view(*others.shape, -1).to(hidden.dtype)
+        theirs = theirs.view(*others.shape, hidden.shape[1]).to(hidden.dtype)
         other_scores = torch.einsum("nd,nkd->nk", hidden, theirs).to(dtype)
     if bias is None:
         return own_scores, other_scores

@@ -37,9 +37,12 @@ class Hard(Proposal):
     rest: Proposal = field(default_factory=Uniform)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.table, Tensor) or self.table.dim() != 2 or self.table.is_floating_point():
+        if not isinstance(self.table, Tensor) or self.table.dim() != 2 or not _is_integer(self.table):
             got = type(self.table).__name__ if not isinstance(self.table, Tensor) else tuple(self.table.shape)
             raise ValueError(complaint("table", "be integers of shape (n, k)", got, "for example hardest(weight, 16)"))
+        if not isinstance(self.rest, Proposal):
+            got, advice = type(self.rest).__name__, "for example Uniform()"
+            raise TypeError(complaint("rest", "be a `Proposal`", got, advice))
 
     def sample(self, size: tuple[int, ...], num_classes: int, like: Tensor, generator: torch.Generator | None) -> Tensor:
         return self.rest.sample(size, num_classes, like, generator)
@@ -66,6 +69,10 @@ class Hard(Proposal):
         sure = torch.zeros_like(known, dtype=drawn.log_weight.dtype).masked_fill(idle, -math.inf)
         weights = torch.cat([sure, drawn.log_weight.masked_fill(is_known, -math.inf)], -1)
         return Candidates(torch.cat([known, index], -1), weights)
+
+
+def _is_integer(tensor: Tensor) -> bool:
+    return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool)
 
 
 @torch.no_grad()

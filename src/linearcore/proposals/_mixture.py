@@ -35,7 +35,7 @@ class Mixture(Proposal):
                 complaint("parts", "hold proposals, at least one", repr(self.parts), "for example (Uniform(),)")
             )
         weights = (1.0,) * len(self.parts) if self.weights is None else self.weights
-        if len(weights) != len(self.parts) or not all(weight > 0 for weight in weights):
+        if len(weights) != len(self.parts) or not all(0 < weight < math.inf for weight in weights):
             must = f"hold {len(self.parts)} positive numbers"
             raise ValueError(complaint("weights", must, weights, "give one for each part"))
         object.__setattr__(self, "weights", tuple(weight / sum(weights) for weight in weights))

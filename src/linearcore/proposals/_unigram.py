@@ -40,7 +40,7 @@ class Unigram(Proposal):
         mass = (self.counts.double() + self.smoothing) ** self.power
         if self.smoothing == 0:
             mass = mass.masked_fill(self.counts == 0, 0.0)
-        if not bool((mass >= 0).all()) or not 0 < float(mass.sum()) < float("inf"):
+        if not bool((self.counts >= 0).all() & (mass >= 0).all()) or not 0 < float(mass.sum()) < float("inf"):
             must = "be non-negative, and not all zero"
             raise ValueError(complaint("counts", must, "others", "count the classes of the training data"))
         object.__setattr__(self, "_log_mass", (mass / mass.sum()).log().float())

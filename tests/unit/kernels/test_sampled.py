@@ -184,6 +184,7 @@ def test_repetitions_are_added_up() -> None:
     parameter = torch.zeros(3, 2, requires_grad=True)
     entries(parameter, torch.tensor([1, 1, 2, 1]), sparse=True).sum().backward()
     assert parameter.grad.to_dense().tolist() == [[0, 0], [3, 3], [1, 1]]
+    assert not parameter.grad.is_coalesced() and parameter.grad.coalesce().values().tolist() == [[3, 3], [1, 1]]
 
 
 def test_sparse_gradients_gather_over_two_passes() -> None:

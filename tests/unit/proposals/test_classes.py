@@ -16,6 +16,7 @@ from linearcore.proposals import (
     Proposal,
     Uniform,
     Unigram,
+    _unigram,
     check_num_samples,
     hardest,
 )
@@ -34,14 +35,20 @@ def table(num_classes: int) -> Tensor:
 
 #: Each from a number of classes and `shared`.
 LAWS: dict[str, Callable[[int, bool], Proposal]] = {
-    "uniform": lambda n, shared: Uniform(shared),
-    "unigram": lambda n, shared: Unigram(shared, counts(n)),
-    "frequency": lambda n, shared: Unigram(shared, counts(n), power=1.0, smoothing=0.1),
-    "log uniform": lambda n, shared: LogUniform(shared),
-    "mixture": lambda n, shared: Mixture(shared, (Unigram(counts=counts(n)), LogUniform(), Uniform()), (2, 1, 1)),
-    "even mixture": lambda n, shared: Mixture(shared, (LogUniform(not shared), Uniform(not shared))),
-    "hard": lambda n, shared: Hard(shared, table(n)),
-    "hard by frequency": lambda n, shared: Hard(shared, table(n), Unigram(not shared, counts(n))),
+    "uniform": lambda n, shared: Uniform(shared=shared),
+    "unigram": lambda n, shared: Unigram(shared=shared, counts=counts(n)),
+    "frequency": lambda n, shared: Unigram(shared=shared, counts=counts(n), power=1.0, smoothing=0.1),
+    "log uniform": lambda n, shared: LogUniform(shared=shared),
+    "mixture": lambda n, shared: Mixture(
+        shared=shared, parts=(Unigram(counts=counts(n)), LogUniform(), Uniform()), weights=(2, 1, 1)
+    ),
+    "even mixture": lambda n, shared: Mixture(
+        shared=shared, parts=(LogUniform(shared=not shared), Uniform(shared=not shared))
+    ),
+    "hard": lambda n, shared: Hard(shared=shared, table=table(n)),
+    "hard by frequency": lambda n, shared: Hard(
+        shared=shared, table=table(n), rest=Unigram(shared=not shared, counts=counts(n))
+    ),
 }
 every_law = pytest.mark.parametrize("make", LAWS.values(), ids=LAWS.keys())
 every_size = pytest.mark.parametrize("num_classes", (1, 2, 7, 1000))
@@ -127,6 +134,14 @@ def test_without_smoothing_what_was_never_seen_is_never_drawn(power: float) -> N
     law = [0, 1 / 3, 0, 1 / 3, 0, 1 / 3, 0] if power == 0 else [0, 0.5, 0, 0.125, 0, 0.375, 0]
     assert proposal.log_prob(torch.arange(7), 7).exp().tolist() == pytest.approx(law, rel=1e-6, abs=0)
     assert fits(proposal.sample((100_000,), 7, torch.empty(0), stream()), law)
+
+
+def test_a_number_at_a_step_goes_to_the_class_above(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also 0 itself, where the first class has no mass; and the largest number there is goes to the last that has some."""
+    proposal = Unigram(counts=torch.tensor([0, 1, 0, 3, 0]), power=1.0, smoothing=0.0)
+    numbers = torch.tensor([0.0, 0.25, 1 - 2**-53], dtype=torch.float64)
+    monkeypatch.setattr(_unigram, "uniform", lambda *_: numbers)
+    assert proposal.sample((3,), 5, torch.empty(0), None).tolist() == [1, 3, 3]
 
 
 def test_a_million_classes_are_all_within_reach() -> None:
@@ -279,7 +294,7 @@ class Greedy(Hard):
     ids=("forgetful", "doubled", "greedy"),
 )
 def test_a_wrong_weight_is_seen(law: type[Proposal], options: dict[str, Tensor], shared: bool) -> None:
-    assert not is_unbiased(totals(law(shared, **options)), 1 - torch.eye(NUM_CLASSES).double())
+    assert not is_unbiased(totals(law(shared=shared, **options)), 1 - torch.eye(NUM_CLASSES).double())
 
 
 # Lists of hard competitors.
