@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import linearcore as lc
-from _harness import Contender, command, interleaved_medians, peak_bytes, show
+from _harness import Contender, captured, command, interleaved_medians, peak_bytes, show
 from linearcore._record import write_record
 from linearcore.kernels import _max_product
 from linearcore.optim import SparseAdamW
@@ -166,14 +166,16 @@ def large_case(args: argparse.Namespace) -> tuple[dict[str, object], list[dict[s
         f"{SAMPLED}, {name}": make(lc.LinearCoreChain(LARGE_TAGS, rank=LARGE["rank"]), few, optimizer=optimizer)
         for name, optimizer in (("SGD", torch.optim.SGD), ("SparseAdamW", SparseAdamW))
     }
+    # Not with SparseAdamW: adding up duplicates waits for the device, which a graph cannot.
+    field[f"{SAMPLED}, SGD, graph"] = captured(field[f"{SAMPLED}, SGD"])
     rows = run(field, f"{SAMPLED}, SGD", args)
     show(f"|Y| = {LARGE_TAGS}, L = {LARGE['length']}, batch {LARGE['batch']}", rows, {f"× {SAMPLED}, SGD": "ratio"})
-    first = rows[f"{SAMPLED}, SGD"]
-    gib = round(first["peak_mib"] / 1024, 3)
-    return {"large": rows}, [
-        {"mark": f"{SAMPLED}, ms", "limit": "under 3", "measured": first["median_ms"], "met": first["median_ms"] < 3},
-        {"mark": f"{SAMPLED}, GiB", "limit": "under 2", "measured": gib, "met": gib < 2},
-    ]
+    marks: list[dict[str, object]] = []
+    for name, row in rows.items():
+        gib = round(row["peak_mib"] / 1024, 3)
+        marks.append({"mark": f"{name}, ms", "limit": "under 3", "measured": row["median_ms"], "met": row["median_ms"] < 3})
+        marks.append({"mark": f"{name}, GiB", "limit": "under 2", "measured": gib, "met": gib < 2})
+    return {"large": rows}, marks
 
 
 def main() -> None:
