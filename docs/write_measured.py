@@ -217,9 +217,9 @@ _DENSE = {
 twin in float64. The ratio is to eager F.cross_entropy. Runs differ by some ten per cent, F.cross_entropy's own by more where
 its temporaries come from fresh memory.
 """,
-    "cuda": """As above. logodds has fused kernels: eager, it is level with F.cross_entropy or ahead, but for the smallest case,
-where the host is what takes time. The other forms are many small kernels, and lose until they are compiled. Before
-timing, each form also ran with host synchronisation forbidden and inside a CUDA graph.
+    "cuda": """As above. logodds has fused kernels: eager, it is level with F.cross_entropy or ahead, but for the smallest
+case, where the host is what takes time. The other forms are many small kernels, and lose until they are
+compiled. Before timing, each form also ran with host synchronisation forbidden and inside a CUDA graph.
 """,
 }
 

@@ -10,7 +10,19 @@ from linearcore.cli import main
 from linearcore.reproduce._experiment import VERDICTS
 from linearcore.reproduce.experiments import EXPERIMENTS
 
-ORDER = ["surrogates", "rates", "thresholds", "vanishing-core", "surfaces", "gradients", "counterexample", "optimization"]
+ORDER = [
+    "surrogates",
+    "rates",
+    "thresholds",
+    "vanishing-core",
+    "surfaces",
+    "gradients",
+    "counterexample",
+    "optimization",
+    "convergence",
+    "scalability",
+    "variance",
+]
 
 
 def call(*words: str) -> int:

@@ -13,6 +13,8 @@ CPU_STEP = 2**20
 #: How many of the best tags give the first guess, and up to which share of the tags a second look pays.
 GUESSES = 16
 WORTH_SKIPPING = 0.25
+#: Steps after which scores that were flat are looked at again.
+LONGEST_WAIT = 16
 #: With fewer tags the dense step is faster than asking what could be skipped.
 MANY_TAGS = 256
 
@@ -40,14 +42,20 @@ class MaxProduct:
             and transitions.shape[0] >= MANY_TAGS
         )
         self._memory = transitions.new_empty(0)
+        self._wait, self._next_wait = 0, 1
         self._most = transitions.amax(1) if self._can_skip else None
 
     def __call__(self, alpha: Tensor) -> Tensor:
         """(B, |Y|) from (B, |Y|)."""
-        if self._most is not None:
+        if self._most is not None and self._wait == 0:
             found = self._with_a_bound(alpha, self._most)
             if found is not None:
+                self._next_wait = 1
                 return found
+            # Where scores are flat they are likely to stay so: the next try comes later and later.
+            self._wait, self._next_wait = self._next_wait, min(2 * self._next_wait, LONGEST_WAIT)
+        else:
+            self._wait = max(0, self._wait - 1)
         return self._dense(alpha)
 
     def columns(self, tags: Tensor) -> Tensor:

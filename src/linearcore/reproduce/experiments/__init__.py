@@ -2,14 +2,17 @@
 
 from linearcore.reproduce._experiment import Experiment
 from linearcore.reproduce.experiments import (
+    convergence,
     counterexample,
     gradients,
     optimization,
     rates,
+    scalability,
     surfaces,
     surrogates,
     thresholds,
     vanishing_core,
+    variance,
 )
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -23,6 +26,9 @@ EXPERIMENTS: dict[str, Experiment] = {
         gradients,
         counterexample,
         optimization,
+        convergence,
+        scalability,
+        variance,
     )
 }
 
