@@ -15,7 +15,7 @@ SCRIPTS = {
     "decoding.py": ["--quick", "--sets", "generated"],
     "dense_loss.py": ["--shapes", "64x10", "--dtypes", "float32", "--seconds", "0.1", "--least", "2", "--no-compile"],
     "fenchel_young.py": ["--classes", "3", "--scales", "1", "--seconds", "0.05"],
-    "sampled.py": ["--growth", "20,40", "--search", "30", "--seconds", "0.05", "--least", "2"],
+    "sampled.py": ["--growth", "20,40", "--search", "30", "--seconds", "0.05", "--least", "2", "--no-compile"],
     "one_line.py": ["--quick", "--sets", "digits,many"],
 }
 
