@@ -31,8 +31,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -49,7 +48,7 @@ from _harness import Contender, interleaved_medians
 from _tagger import Recipe, Sentence, Tagger, UsageError, encode, generated, latin, multiplied_out, padded, trained
 from linearcore._progress import track
 from linearcore._record import write_record
-from linearcore.kernels import _max_product
+from linearcore.kernels import dense_search
 from linearcore.structures import Sites, path_score
 
 OUT = Path(__file__).parent / "results" / "decoding_cpu.json"
@@ -81,21 +80,11 @@ QUICK = Plan(**SMALL, sentences=24, batches=1, beams=(1, 4), tags=300, length=8,
 # ---- decoders ------------------------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def without_the_bound() -> Iterator[None]:
-    """Makes exact decoding look at all transitions: no number of tags is large enough for the bound."""
-    kept, _max_product.MANY_TAGS = _max_product.MANY_TAGS, sys.maxsize
-    try:
-        yield
-    finally:
-        _max_product.MANY_TAGS = kept
-
-
 def decoders(head: lc.LinearCoreChain, plan: Plan) -> dict[str, Decoder]:
     """Our ways from emissions (B, L, |Y|) and mask (B, L) to tags (B, L)."""
 
     def dense(emissions: Tensor, mask: Tensor) -> Tensor:
-        with without_the_bound():
+        with dense_search():
             return head.viterbi(emissions, mask)[0]
 
     ways: dict[str, Decoder] = {DENSE: dense, EXACT: lambda emissions, mask: head.viterbi(emissions, mask)[0]}

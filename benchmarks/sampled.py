@@ -12,8 +12,7 @@ and for the SVM. *Large*: 100,000 tags on an accelerator.
 """
 
 import argparse
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -24,7 +23,7 @@ from torch import Tensor, nn
 import linearcore as lc
 from _harness import Contender, captured, command, interleaved_medians, peak_bytes, show
 from linearcore._record import write_record
-from linearcore.kernels import _max_product
+from linearcore.kernels import dense_search
 from linearcore.optim import SparseAdamW
 from linearcore.proposals import Uniform
 from linearcore.reproduce.experiments._explicit_steps import Parameters, Step, structured_svm
@@ -42,16 +41,6 @@ SAMPLED, ALL, SSVM, DENSE_SSVM, CRF = "LC sampled", "LC all candidates", "ChainS
 COMPILED = ", compiled step"
 
 Loss = Callable[[nn.Module, nn.Linear, Tensor, Tensor], Tensor]
-
-
-@contextmanager
-def dense_search() -> Iterator[None]:
-    """Viterbi looks at every pair of tags within."""
-    kept, _max_product.MANY_TAGS = _max_product.MANY_TAGS, 1 << 62
-    try:
-        yield
-    finally:
-        _max_product.MANY_TAGS = kept
 
 
 def all_tags(head: nn.Module, layer: nn.Linear, hidden: Tensor, tags: Tensor) -> Tensor:

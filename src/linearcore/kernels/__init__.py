@@ -23,6 +23,7 @@ from linearcore.kernels._labels import Labels
 from linearcore.kernels._local import local_scores, low_rank_scores
 from linearcore.kernels._local_losses import local_losses
 from linearcore.kernels._logodds import LogOddsKernel
+from linearcore.kernels._max_product import dense_search
 from linearcore.kernels._pairwise import PairwiseKernel
 from linearcore.kernels._partition import log_partition, posterior
 from linearcore.kernels._sampled import entries, sampled_rows
@@ -42,6 +43,7 @@ __all__ = [
     "centered_estimate",
     "centered_log_weight",
     "dense_rows",
+    "dense_search",
     "draw_scores",
     "entries",
     "kbest",

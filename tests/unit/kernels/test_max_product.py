@@ -120,3 +120,30 @@ def test_steps_share_memory_but_not_results() -> None:
 def test_columns_are_the_ways_to_arrive() -> None:
     tags = torch.tensor([[3, 0], [299, 3]])
     assert torch.equal(MaxProduct(TRANSITIONS).columns(tags), torch.stack([TRANSITIONS[:, row].t() for row in tags]))
+
+
+def test_flat_scores_are_tried_again_later_and_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    flat, sharp = torch.zeros(1, MANY_TAGS), torch.zeros(1, MANY_TAGS)
+    sharp[0, 0] = 1e3
+    tried: list[int] = []
+    done: list[Tensor] = []
+    inner = MaxProduct._with_a_bound
+
+    def spy(self: MaxProduct, alpha: Tensor, most: Tensor) -> Tensor | None:
+        tried.append(len(done))
+        return inner(self, alpha, most)
+
+    monkeypatch.setattr(MaxProduct, "_with_a_bound", spy)
+    step = MaxProduct(normal(MANY_TAGS, MANY_TAGS).float())
+    for scores in [flat] * 60 + [sharp] * 15 + [flat] * 2:
+        done.append(step(scores))
+    # One step apart, then two, four, eight and sixteen; after a success without a pause, and then from the beginning.
+    assert tried == [0, 2, 5, 10, 19, 36, 53, 70, 71, 72, 73, 74, 75]
+
+
+def test_a_dense_search_is_one_until_it_ends() -> None:
+    transitions = torch.zeros(MANY_TAGS, MANY_TAGS)
+    with pytest.raises(ZeroDivisionError), _max_product.dense_search():
+        assert not MaxProduct(transitions)._can_skip
+        raise ZeroDivisionError
+    assert MaxProduct(transitions)._can_skip

@@ -6,8 +6,7 @@ are next to nothing, a search that may skip tags would skip nearly all of them.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from linearcore.heads import ChainCRF, ChainSSVM, LinearCoreChain
-from linearcore.kernels import _max_product
+from linearcore.kernels import dense_search
 from linearcore.proposals import Uniform
 from linearcore.reproduce._experiment import Settings
 
@@ -40,16 +39,6 @@ class Work:
     hidden: Tensor
     tags: Tensor
     stream: torch.Generator
-
-
-@contextmanager
-def dense_search() -> Iterator[None]:
-    """Viterbi looks at every pair of tags within."""
-    kept, _max_product.MANY_TAGS = _max_product.MANY_TAGS, 1 << 62
-    try:
-        yield
-    finally:
-        _max_product.MANY_TAGS = kept
 
 
 def _all_tags(work: Work) -> Tensor:
