@@ -17,8 +17,8 @@ from torch.profiler import ProfilerActivity, profile
 #: Steps before the first one that counts, and the seconds after which a slow contender has warmed up anyway.
 WARM_UP_STEPS = 3
 WARM_UP_SECONDS = 1.0
-#: Steps before the timed one on an accelerator, for contenders that take less than so many seconds.
-SETTLING_STEPS, QUICK = 2, 0.05
+#: Steps before the timed one where a turn is to settle first, for contenders that take less than so many seconds.
+SETTLING_STEPS, QUICK = 5, 0.05
 
 
 @dataclass(frozen=True)
@@ -37,28 +37,42 @@ class Contender:
 
 
 def interleaved_medians(
-    contenders: Mapping[str, Contender], device: str, *, seconds: float, least: int, few: int | None = None
+    contenders: Mapping[str, Contender],
+    device: str,
+    *,
+    seconds: float,
+    least: int,
+    few: int | None = None,
+    settle: bool | None = None,
 ) -> dict[str, float]:
     """Median milliseconds of each contender; the arguments are those of `interleaved_times`."""
-    times = interleaved_times(contenders, device, seconds=seconds, least=least, few=few)
+    times = interleaved_times(contenders, device, seconds=seconds, least=least, few=few, settle=settle)
     return {name: statistics.median(values) for name, values in times.items()}
 
 
 def interleaved_times(
-    contenders: Mapping[str, Contender], device: str, *, seconds: float, least: int, few: int | None = None
+    contenders: Mapping[str, Contender],
+    device: str,
+    *,
+    seconds: float,
+    least: int,
+    few: int | None = None,
+    settle: bool | None = None,
 ) -> dict[str, list[float]]:
     """Milliseconds of every step of each contender.
 
     Rounds go through all contenders in turn, so that a busy moment of the machine meets all alike, for about `seconds` and
-    at least `least` rounds. On an accelerator a turn begins with steps that are not timed, `SETTLING_STEPS` for those under
-    `QUICK` seconds: in training a step follows itself, and one that follows another contender's finds the host's caches
-    cold, which can take longer than the step.
+    at least `least` rounds.
 
     Args:
         few: where contenders differ a thousandfold, one that cannot do `least` steps in its share of the time does as many
             as it can, at least `few`, and sits out rounds so that they spread over the whole run. None: everyone is in
             every round.
+        settle: a turn begins with `SETTLING_STEPS` that are not timed, for contenders under `QUICK` seconds: in training a
+            step follows itself, and one that follows another contender's finds the host's caches cold, which can take longer
+            than a small step. None: on accelerators.
     """
+    settle = device != "cpu" if settle is None else settle
     paces = {name: _warm_up(contender, device) for name, contender in contenders.items()}
     share = seconds / len(contenders)
     wanted = {name: least if few is None else min(least, max(few, int(share / pace))) for name, pace in paces.items()}
@@ -68,7 +82,7 @@ def interleaved_times(
         for name, contender in contenders.items():
             done = len(times[name])
             if wanted[name] == least or (done < wanted[name] and passed >= done * seconds / wanted[name]):
-                if device != "cpu" and paces[name] < QUICK:
+                if settle and paces[name] < QUICK:
                     for _ in range(SETTLING_STEPS):
                         milliseconds(contender, device)
                 times[name].append(milliseconds(contender, device))

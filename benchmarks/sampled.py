@@ -110,7 +110,6 @@ def written_out(step: Step, num_tags: int, samples: int) -> Contender:
     now = Parameters(*(parameter.normal_() for parameter in Parameters.zeros(num_tags, SMALL["hidden"], "cpu")))
     inputs = torch.randn(SMALL["length"], SMALL["batch"], SMALL["hidden"])
     tags, rate = torch.randint(num_tags, (SMALL["length"], SMALL["batch"])), torch.tensor(1e-12)
-    torch._dynamo.reset()
     fast = torch.compile(step, dynamic=False)
     return Contender(lambda: fast(now, inputs, tags, rate, torch.randint(num_tags, (samples,)) if samples else None))
 
@@ -120,6 +119,7 @@ def search_field(num_tags: int, device: str, *, compiled: bool) -> dict[str, Con
     make = partial(contender, num_tags=num_tags, shape=SMALL, optimizer=torch.optim.SGD, device=device)
     quick = {}
     if compiled:
+        torch._dynamo.reset()  # What was compiled for another size would be looked at first in every call.
         ours = explicit_sampled(lc.LinearCore(), "logodds")
         quick[SAMPLED + COMPILED] = written_out(ours, num_tags, SMALL["samples"])
         quick[SSVM + COMPILED] = written_out(structured_svm(SMALL["length"]), num_tags, 0)
@@ -133,8 +133,8 @@ def search_field(num_tags: int, device: str, *, compiled: bool) -> dict[str, Con
 
 
 def run(field: dict[str, Contender], reference: str, args: argparse.Namespace) -> dict[str, dict[str, float]]:
-    """Median, ratio to one of them and peak memory of each."""
-    medians = interleaved_medians(field, args.device, seconds=args.seconds, least=args.least, few=3)
+    """Median, ratio to one of them and peak memory of each. Steps are small, so each settles before it is timed."""
+    medians = interleaved_medians(field, args.device, seconds=args.seconds, least=args.least, few=3, settle=True)
     return {
         name: {
             "median_ms": round(median, 4),
