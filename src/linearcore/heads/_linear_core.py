@@ -23,7 +23,7 @@ class LinearCoreChain(ChainHead):
 
         s_j(v) = h(x, y with y_j → v)          Σ_j of a form over the scores s_j, with label y_j
 
-        logodds    φ(s_j(y_j) − logsumexp_{v≠y_j} s_j(v))        trains like a CRF at a fraction of its cost (default)
+        logodds    φ(s_j(y_j) − logsumexp_{v≠y_j} s_j(v))        the default, at a fraction of a CRF's cost
         pairwise   Σ_{v≠y_j} φ(s_j(y_j) − s_j(v))               the paper's sum, over local candidates
         centered   Σ_{v≠y_j} φ(−(s_j(v) − mean s_j))
 

@@ -69,8 +69,9 @@ class Sampler:
             weight = centered_log_weight(outer, tags, sites, num_tags, cost=cost, objective=self.objective)
             return centered_estimate(surrogate, scores, mean_score(emissions, chain, sites), weight)
         inner = self._draws(self.inner, outer.tags, sites, num_tags, generator)
-        is_local = isinstance(self.inner, Neighbours) and self.objective == "normalised"
-        rivals = self.inner.log_count(sites, num_tags) if is_local and isinstance(self.inner, Neighbours) else None
+        rivals = None
+        if isinstance(self.inner, Neighbours) and self.objective == "normalised":
+            rivals = self.inner.log_count(sites, num_tags)
         weight = pair_log_weight(outer, inner, tags, sites, num_tags, cost=cost, objective=self.objective, log_rivals=rivals)
         return pair_estimate(surrogate, scores, draw_scores(emissions, chain, inner.tags, sites), weight)
 
