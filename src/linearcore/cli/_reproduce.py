@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from linearcore.cli._device import check_device
 from linearcore.cli._usage import INTERRUPTED, usage_errors
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def reproduce(
             _print_list(list(EXPERIMENTS.values()), as_json)
             return
         chosen = _choose(names or [], every, report, EXPERIMENTS)
-        settings = Settings(scale=scale, seed=seed, device=_check_device(device), data=data)
+        settings = Settings(scale=scale, seed=seed, device=check_device(device), data=data)
         prepare(chosen, out)
     finished = _run(chosen, settings, out)
     page = _report(out) if report else None
@@ -65,18 +66,6 @@ def _choose(names: list[str], every: bool, report: bool, known: "dict[str, Exper
         raise ValueError(f"name an experiment or pass --all; known: {', '.join(known)}")
     # In the paper's order, each once.
     return [experiment for name, experiment in known.items() if every or name in names]
-
-
-def _check_device(name: str) -> str:
-    import torch
-
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise ValueError(f"`--device` must be a device of torch, got {name!r}; pass cpu or cuda") from None
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise ValueError(f"`--device` must be there, got {name!r} and {torch.cuda.device_count()} CUDA devices; pass cpu")
-    return str(device)
 
 
 def _run(chosen: "list[Experiment]", settings: "Settings", out: Path) -> "list[Finished]":

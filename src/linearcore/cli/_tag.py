@@ -1,0 +1,224 @@
+"""`linearcore tag train`, `tag predict` and `tag eval`."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from linearcore.cli._device import check_device
+from linearcore.cli._usage import INTERRUPTED, UsageError, usage_errors
+
+if TYPE_CHECKING:
+    from linearcore.tagging import Tagger, Trained
+    from linearcore.tagging.readers import Sentence
+
+tag = typer.Typer(
+    help="Train taggers for words in sentences, and use them.", rich_markup_mode=None, pretty_exceptions_enable=False
+)
+
+_FORMATS = "auto, conllu, columns, penn or brown."
+_FILE = "A file, plain or .xz, .gz, .zip; - is standard input."
+
+
+@tag.command()
+def train(
+    train: Annotated[str, typer.Option(help=f"Sentences to learn from. {_FILE}")],
+    out: Annotated[Path, typer.Option(help="Folder for the tagger.")],
+    tag: Annotated[
+        str, typer.Option(help="What the tag is: upos, xpos, upos+feats, … in CoNLL-U; a number, or the last, in columns.")
+    ] = "last",
+    dev: Annotated[
+        str | None, typer.Option(help="Sentences to stop by; without, every tenth of --train is held out.")
+    ] = None,
+    loss: Annotated[str, typer.Option(help="lc (linear core), crf, ssvm, or ce (token cross-entropy).")] = "lc",
+    encoder: Annotated[
+        str, typer.Option(help="bilstm, or transformer:PATH with a local folder or a name on the Hugging Face hub.")
+    ] = "bilstm",
+    characters: Annotated[bool, typer.Option(help="Whether a BiLSTM looks at the spelling of words.")] = True,
+    hidden: Annotated[int, typer.Option(help="Units of a BiLSTM in each direction.")] = 256,
+    layers: Annotated[int, typer.Option(help="Layers of a BiLSTM.")] = 1,
+    epochs: Annotated[
+        int | None, typer.Option(help="At most so many passes; by default 12, or 4 for a transformer.")
+    ] = None,
+    patience: Annotated[int, typer.Option(help="Stop after so many epochs without a better dev accuracy.")] = 4,
+    rate: Annotated[float | None, typer.Option(help="Learning rate; by default 0.003, or 0.0001 for a transformer.")] = None,
+    tokens: Annotated[int | None, typer.Option(help="Words of a batch; by default 800, or 1600 for a transformer.")] = None,
+    optimizer: Annotated[str, typer.Option(help="adam, or sgd with momentum.")] = "adam",
+    rank: Annotated[int | None, typer.Option(help="Transitions of this rank; by default a full matrix.")] = None,
+    inflate: Annotated[int | None, typer.Option(help="Add tags that never occur until there are so many.")] = None,
+    beam: Annotated[
+        int | None, typer.Option(help="Decode with a beam of this width, 0: exactly; by default exactly up to 600 tags.")
+    ] = None,
+    precision: Annotated[str, typer.Option(help="fp32, bf16, or auto: bf16 on a GPU.")] = "auto",
+    device: Annotated[str, typer.Option(help="Where to train, in torch's words: cpu, cuda, cuda:1.")] = "cpu",
+    seed: Annotated[int, typer.Option(help="Of weights, order and dropout.")] = 0,
+    format: Annotated[str, typer.Option(help=f"Of the files: {_FORMATS}")] = "auto",
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what --out holds.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of words.")] = False,
+) -> None:
+    """Train a tagger and save it.
+
+    A run that was interrupted, or killed, goes on where it was last saved when the same command is given again.
+
+    \b
+    Examples
+        linearcore tag train --train en-train.conllu --dev en-dev.conllu --tag xpos --out english
+        linearcore tag train --train la.conllu.xz --tag upos+feats --loss crf --device cuda --out latin
+        linearcore tag train --train ner.txt --tag last --encoder transformer:my-bert --out entities
+    """
+    with usage_errors():
+        from linearcore.tagging import Training
+
+        settings = Training(
+            loss=loss, encoder=encoder, characters=characters, epochs=epochs, patience=patience, rate=rate, tokens=tokens,
+            optimizer=optimizer, rank=rank, inflate=inflate, beam=beam, precision=precision, seed=seed, hidden=hidden, layers=layers,
+        )  # fmt: skip
+        where = check_device(device)
+        sentences, held_out = _training_data(train, dev, tag, format)
+    trained = _train(sentences, held_out, settings, columns=tag, out=out, device=where, fresh=fresh)
+    _print_trained(trained, out, len(sentences), len(held_out), as_json)
+
+
+@tag.command()
+def predict(
+    model: Annotated[Path, typer.Argument(help="Folder of a tagger.")],
+    file: Annotated[str, typer.Argument(help=f"Sentences to tag. {_FILE}")] = "-",
+    device: Annotated[str, typer.Option(help="Where to compute, in torch's words.")] = "cpu",
+    format: Annotated[str, typer.Option(help=f"Of the file: {_FORMATS}")] = "auto",
+    tokens: Annotated[int, typer.Option(help="Words of a batch.")] = 4096,
+) -> None:
+    """Tag a file of any size and print it, every other column as it was.
+
+    \b
+    Examples
+        linearcore tag predict english new.conllu > tagged.conllu
+        xzcat big.conllu.xz | linearcore tag predict english > tagged.conllu
+    """
+    from linearcore._progress import Progress
+
+    with usage_errors():
+        from linearcore.tagging import Tagger
+        from linearcore.tagging.readers import read_sentences
+
+        tagger = Tagger.load(model, check_device(device))
+        sentences = read_sentences(file, None, format)
+    with _reading(), Progress() as progress:
+        _predict(tagger, progress.track(sentences, f"tagging {Path(file).name}"), tokens)
+
+
+@tag.command(name="eval")
+def evaluate(
+    model: Annotated[Path, typer.Argument(help="Folder of a tagger.")],
+    file: Annotated[str, typer.Argument(help=f"Tagged sentences. {_FILE}")],
+    tag: Annotated[str | None, typer.Option(help="What the tag is; by default what it was in training.")] = None,
+    device: Annotated[str, typer.Option(help="Where to compute, in torch's words.")] = "cpu",
+    format: Annotated[str, typer.Option(help=f"Of the file: {_FORMATS}")] = "auto",
+    every: Annotated[bool, typer.Option("--all-tags", help="A row for every tag, not for the most frequent 20.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Compare a tagger's tags with those in a file.
+
+    Prints accuracy, on known and unknown words apart, precision and recall of tags, the pairs that are confused most, and
+    for BIO tags precision and recall of entities.
+
+    \b
+    Examples
+        linearcore tag eval english en-test.conllu
+        linearcore tag eval english en-test.conllu --json
+    """
+    from linearcore._progress import Progress
+
+    with usage_errors():
+        from linearcore.tagging import Tagger
+        from linearcore.tagging.readers import read_sentences
+
+        tagger = Tagger.load(model, check_device(device))
+        sentences = read_sentences(file, tag or tagger.columns, format)
+    with _reading(), Progress() as progress:
+        found = tagger.evaluate(progress.track(sentences, f"tagging {Path(file).name}"))
+    if as_json:
+        typer.echo(json.dumps(found.to_json(), ensure_ascii=False))
+        return
+
+    from rich.console import Console
+
+    from linearcore.tagging._evaluation_report import evaluation_report
+
+    console = Console(highlight=False)
+    for part in evaluation_report(found, every):
+        console.print(part)
+
+
+def _training_data(train: str, dev: str | None, tag: str, format: str) -> tuple[list[Any], list[Any]]:
+    """Sentences to learn from and to stop by."""
+    from linearcore.tagging import split_dev
+    from linearcore.tagging.readers import read_sentences
+
+    sentences, held_out = (
+        [(item.words, item.tags or []) for item in read_sentences(name, tag, format)] if name is not None else []
+        for name in (train, dev)
+    )
+    if dev is None:
+        sentences, held_out = split_dev(sentences)
+    return sentences, held_out
+
+
+def _train(sentences: list[Any], dev: list[Any], settings: Any, **options: Any) -> "Trained":
+    from linearcore.tagging import StoppedError, train
+
+    try:
+        with usage_errors():
+            return train(sentences, dev, settings, **options)
+    except StoppedError as error:
+        print(f"linearcore: {error}", file=sys.stderr)
+        sys.exit(INTERRUPTED)
+
+
+def _print_trained(trained: "Trained", out: Path, sentences: int, dev: int, as_json: bool) -> None:
+    tagger = trained.tagger
+    told = {
+        "dev_accuracy": tagger.told["dev_accuracy"],
+        "tags": len(tagger.vocabulary.tags),
+        "sentences": {"train": sentences, "dev": dev},
+        "epochs": trained.history,
+        "settings": tagger.told["training"],
+        "out": str(out),
+    }
+    if as_json:
+        typer.echo(json.dumps(told, ensure_ascii=False))
+        return
+    best = max(trained.history, key=lambda row: float(row["dev_accuracy"]))
+    typer.echo(
+        f"{told['dev_accuracy']:.2f} % of the dev words are right (epoch {best['epoch']} of {len(trained.history)}); "
+        f"{told['tags']} tags, {sentences:,} sentences to learn from, {dev:,} to stop by."
+    )
+    typer.echo(f"Saved to {out}; now: linearcore tag eval {out} FILE, or linearcore tag predict {out} FILE.")
+
+
+def _predict(tagger: "Tagger", sentences: "Iterator[Sentence]", tokens: int) -> None:
+    from linearcore.tagging.readers import TagColumns, write_sentence
+
+    columns = TagColumns.parse(tagger.columns)
+    for sentence, tags in tagger.tagged(sentences, tokens):
+        write_sentence(sys.stdout, sentence, tags, columns)
+    sys.stdout.flush()
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """A file is read while it is tagged, so that its faults show up late."""
+    from linearcore.tagging.readers import ReaderError
+
+    try:
+        yield
+    except ReaderError as error:
+        sys.stdout.flush()
+        raise UsageError(str(error)) from error
+    except BrokenPipeError:
+        # The reader of our output has had enough, as `head` has.
+        sys.stderr.close()
+        sys.exit(0)

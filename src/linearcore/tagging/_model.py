@@ -1,0 +1,82 @@
+"""An encoder, a projection to tags, and the loss on top."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from linearcore._checks import complaint, one_of
+from linearcore.heads import ChainCRF, ChainHead, ChainSSVM, LinearCoreChain
+from linearcore.tagging.encoders import Encoder
+
+#: What `--loss` may be; "ce" is token cross-entropy, which has no chain.
+LOSSES: dict[str, Callable[..., ChainHead] | None] = {
+    "lc": LinearCoreChain,
+    "crf": ChainCRF,
+    "ssvm": ChainSSVM,
+    "ce": None,
+}
+#: A padded position, and a tag that training has not; torch's and Hugging Face's number for it.
+IGNORED = -100
+#: With more tags than this, a beam of `BEAM` decodes by default: on real text it finds what an exact search finds
+#: (docs/measured.md), and does not slow down where scores are flat.
+MOST_EXACT, BEAM = 600, 16
+
+
+class TaggingModel(nn.Module):
+    """Tags of sentences from an encoder's hidden states, by a linear chain or each on its own.
+
+    Args:
+        encoder: hidden states of words.
+        num_tags: |Y|.
+        loss: "lc", "crf", "ssvm" or "ce".
+        rank: of the chain's transitions, as in `linearcore.heads.ChainHead`; None is a full matrix.
+        beam: width of the beam that decodes; 0 is exact search, None is exact for up to `MOST_EXACT` tags.
+    """
+
+    def __init__(
+        self, encoder: Encoder, num_tags: int, loss: str = "lc", *, rank: int | None = None, beam: int | None = None
+    ) -> None:
+        super().__init__()
+        one_of("loss", loss, LOSSES)
+        if loss == "ce" and (rank is not None or beam is not None):
+            option = "rank" if rank is not None else "beam"
+            advice = "token cross-entropy has no transitions: leave it out, or take another loss"
+            raise ValueError(complaint(option, "be None with loss 'ce'", rank if beam is None else beam, advice))
+        self.encoder = encoder
+        self.projection = nn.Linear(encoder.width, num_tags)
+        make = LOSSES[loss]
+        # What the numbers are is checked where they are read; here a look would wait for the device.
+        # Rows without words, which fill up a batch, have no first position.
+        options = {"batch_first": True, "rank": rank, "strict_mask": False, "validate": False}
+        self.head = None if make is None else make(num_tags, **options)
+        self._settings = {"loss": loss, "rank": rank, "beam": beam}
+        self.beam = (0 if num_tags <= MOST_EXACT else BEAM) if beam is None else beam
+
+    def settings(self) -> dict[str, Any]:
+        """The arguments after `num_tags`, as JSON values."""
+        return dict(self._settings)
+
+    def emissions(self, mask: Tensor, inputs: Mapping[str, Tensor]) -> Tensor:
+        """(B, L, |Y|)."""
+        found: Tensor = self.projection(self.encoder(mask, **inputs))
+        return found
+
+    def forward(self, mask: Tensor, inputs: Mapping[str, Tensor], tags: Tensor) -> Tensor:
+        """The mean loss of a tag; `tags` (B, L) are `IGNORED` where `mask` is off."""
+        emissions = self.emissions(mask, inputs)
+        if self.head is None:
+            return F.cross_entropy(emissions.flatten(0, 1).float(), tags.flatten(), ignore_index=IGNORED)
+        # `mask` is prefix-shaped and tells the head the same as the tags do, at less cost.
+        loss: Tensor = -self.head(emissions, tags, mask, reduction="token_mean")
+        return loss
+
+    @torch.no_grad()
+    def decode(self, mask: Tensor, inputs: Mapping[str, Tensor]) -> Tensor:
+        """(B, L): the best tags; `IGNORED` where `mask` is off."""
+        emissions = self.emissions(mask, inputs).float()
+        if self.head is None:
+            return emissions.argmax(-1).masked_fill(~mask, IGNORED)
+        return (self.head.beam(emissions, self.beam, mask) if self.beam else self.head.viterbi(emissions, mask))[0]

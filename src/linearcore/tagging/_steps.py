@@ -1,0 +1,162 @@
+"""One training step, eager or as CUDA graphs."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from linearcore.heads import ChainCRF
+from linearcore.tagging._corpus import Batch
+from linearcore.tagging._model import TaggingModel
+from linearcore.tagging._settings import Training
+
+#: Eager steps of a shape before it is recorded: libraries choose their algorithms in them.
+_WARM_UP = 3
+_MOMENTUM = 0.9
+
+
+def make_optimizer(model: TaggingModel, settings: Training) -> torch.optim.Optimizer:
+    """AdamW or SGD. On a GPU the rate is a tensor, so that recorded steps see it change."""
+    device = model.projection.weight.device
+    rate = settings.filled().rate
+    assert rate is not None
+    lr: float | Tensor = torch.tensor(rate, device=device) if device.type == "cuda" else rate
+    options: dict[str, Any] = {"lr": lr, "weight_decay": settings.decay, "fused": True}
+    if settings.optimizer == "sgd":
+        return torch.optim.SGD(model.parameters(), momentum=_MOMENTUM, **options)
+    return torch.optim.AdamW(model.parameters(), capturable=device.type == "cuda", **options)
+
+
+def rate_at(step: int, steps: int, settings: Training) -> float:
+    """The learning rate of a step, counted from 0: it rises over the first `warmup` of all steps, then falls to zero."""
+    top = settings.filled().rate
+    assert top is not None
+    rising = max(1, round(settings.warmup * steps))
+    if step < rising:
+        return top * (step + 1) / rising
+    return top * max(0.0, (steps - step) / max(1, steps - rising))
+
+
+@dataclass
+class Stepper:
+    """Forward, backward, clipping and update of one batch.
+
+    Args:
+        model, optimizer: what is trained, and how.
+        clip: the largest norm of a gradient.
+        dtype: of autocast; None computes in float32.
+    """
+
+    model: TaggingModel
+    optimizer: torch.optim.Optimizer
+    clip: float
+    dtype: torch.dtype | None = None
+
+    def step(self, batch: Batch, rate: float) -> Tensor:
+        """Does it, and gives the mean loss of a tag, without waiting for the device."""
+        self._set_rate(rate)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss = self._backward(batch)
+        self._update()
+        return loss
+
+    def _set_rate(self, rate: float) -> None:
+        for group in self.optimizer.param_groups:
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(rate)
+            else:
+                group["lr"] = rate
+
+    def _backward(self, batch: Batch) -> Tensor:
+        device = batch.mask.device.type
+        with torch.autocast(device, self.dtype or torch.bfloat16, enabled=self.dtype is not None):
+            loss: Tensor = self.model(batch.mask, batch.inputs, batch.tags)
+        loss.backward()
+        return loss.detach()
+
+    def _update(self) -> None:
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.clip, foreach=True)
+        self.optimizer.step()
+
+
+@dataclass
+class _Recorded:
+    """A shape's own tensors, and the graphs that read them."""
+
+    batch: Batch
+    loss: Tensor
+    backward: torch.cuda.CUDAGraph
+    update: torch.cuda.CUDAGraph
+
+
+class GraphStepper(Stepper):
+    """The same with CUDA graphs: a shape of batch that has been seen a few times is recorded, and then takes two launches.
+
+    It wants batches of few shapes, so that each comes back often.
+    """
+
+    def __init__(
+        self, model: TaggingModel, optimizer: torch.optim.Optimizer, clip: float, dtype: torch.dtype | None
+    ) -> None:
+        super().__init__(model, optimizer, clip, dtype)
+        self._seen: dict[tuple[int, ...], int] = {}
+        self._recorded: dict[tuple[int, ...], _Recorded] = {}
+        self._stream = torch.cuda.Stream()
+        self._pool = torch.cuda.graph_pool_handle()
+        # Inside a graph a CRF cannot go over to the log domain where it should; it says so by NaN.
+        self._may_fail = isinstance(model.head, ChainCRF)
+
+    def step(self, batch: Batch, rate: float) -> Tensor:
+        """As `Stepper.step`."""
+        self._set_rate(rate)
+        key = tuple(batch.mask.shape)
+        self._seen[key] = self._seen.get(key, 0) + 1
+        if key not in self._recorded:
+            if self._seen[key] <= _WARM_UP:
+                return self._eager(batch)
+            self._recorded[key] = self._record(batch)
+        recorded = self._recorded[key]
+        for static, new in zip(_tensors(recorded.batch), _tensors(batch), strict=True):
+            static.copy_(new, non_blocking=True)
+        recorded.backward.replay()
+        if self._may_fail and not math.isfinite(float(recorded.loss)):
+            self._clear()
+            recorded.loss.copy_(self._backward(batch))
+        recorded.update.replay()
+        return recorded.loss.clone()
+
+    def _eager(self, batch: Batch) -> Tensor:
+        """On the stream that records later, as CUDA wants it."""
+        self._stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._stream):
+            self._clear()
+            loss = self._backward(batch)
+            self._update()
+        torch.cuda.current_stream().wait_stream(self._stream)
+        return loss
+
+    def _clear(self) -> None:
+        # Gradients stay where they are, since graphs write to that place.
+        for parameter in self.model.parameters():
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+        torch._foreach_zero_([parameter.grad for parameter in self.model.parameters() if parameter.grad is not None])
+
+    def _record(self, batch: Batch) -> _Recorded:
+        static = Batch(
+            batch.mask.clone(), {name: tensor.clone() for name, tensor in batch.inputs.items()}, batch.tags.clone()
+        )
+        torch.cuda.synchronize()
+        backward, update = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
+        with torch.cuda.graph(backward, pool=self._pool, stream=self._stream):
+            self._clear()
+            loss = self._backward(static)
+        with torch.cuda.graph(update, pool=self._pool, stream=self._stream):
+            self._update()
+        return _Recorded(static, loss, backward, update)
+
+
+def _tensors(batch: Batch) -> list[Tensor]:
+    return [batch.mask, batch.tags, *(batch.inputs[name] for name in sorted(batch.inputs))]

@@ -1,0 +1,302 @@
+"""From tagged sentences to a saved tagger."""
+
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from linearcore._checks import complaint
+from linearcore._interrupt import Interrupt
+from linearcore._progress import Progress
+from linearcore._store import is_store
+from linearcore.tagging._batches import batches
+from linearcore.tagging._checkpoint import FOLDER, State, load_checkpoint, save_checkpoint
+from linearcore.tagging._corpus import Corpus, Tagged, digest
+from linearcore.tagging._model import TaggingModel
+from linearcore.tagging._settings import Training
+from linearcore.tagging._steps import GraphStepper, Stepper, make_optimizer, rate_at
+from linearcore.tagging._tagger import Tagger
+from linearcore.tagging._vocabulary import Vocabulary
+from linearcore.tagging.encoders import BiLSTM, Encoder
+from linearcore.tagging.readers import TagColumns
+
+#: Words of a batch when the dev sentences are decoded.
+_DECODED = 4096
+#: Seconds between two looks at the loss, each of which waits for the device.
+_LOOK = 0.5
+#: Keeps the order of an epoch apart from the other uses of a seed.
+_ORDER = 1_000_003
+
+
+class StoppedError(Exception):
+    """The user stopped a run, and it was saved; its text says how far it was."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What came of it.
+
+    Attributes:
+        tagger: with the weights of the best epoch.
+        history: a row for each epoch: loss, dev accuracy, words per second, seconds.
+        resumed: the epoch and batch at which a saved run was taken up; None if it began at the beginning.
+    """
+
+    tagger: Tagger
+    history: list[dict[str, Any]]
+    resumed: tuple[int, int] | None
+
+
+def train(
+    sentences: Sequence[Tagged],
+    dev: Sequence[Tagged],
+    settings: Training | None = None,
+    *,
+    columns: str = "tag",
+    out: str | Path | None = None,
+    device: str = "cpu",
+    fresh: bool = False,
+    save_every: float = 300.0,
+    progress: Progress | None = None,
+) -> Trained:
+    """Trains a tagger; with `out`, saves it there, and goes on where an interrupted run with the same arguments stopped.
+
+    Args:
+        sentences: (words, tags) to train on.
+        dev: sentences that decide which epoch is best and when to stop.
+        settings: see `Training`.
+        columns: what the tags are, kept with the tagger.
+        out: folder for the tagger and, until it is finished, for the state of the run.
+        device: where to train, in torch's words.
+        fresh: forget what `out` holds.
+        save_every: seconds between two savings within an epoch; one is made after every epoch as well.
+        progress: shows how far it is.
+
+    Raises:
+        ValueError: if there is nothing to train on, or `out` holds a run with other settings, or a finished tagger.
+        StoppedError: after SIGINT or SIGTERM, when everything is saved.
+    """
+    settings = (settings or Training()).filled()
+    folder = None if out is None else Path(out)
+    _check(sentences, dev, folder, fresh)
+    with torch.random.fork_rng(devices=[torch.device(device)] if torch.device(device).type == "cuda" else []):
+        torch.manual_seed(settings.seed)
+        vocabulary = Vocabulary.of(sentences)
+        if settings.inflate is not None:
+            vocabulary = vocabulary.inflated(settings.inflate, len(TagColumns.parse(columns).indices))
+        encoder = make_encoder(vocabulary, settings)
+        model = TaggingModel(encoder, len(vocabulary.tags), settings.loss, rank=settings.rank, beam=settings.beam)
+        told = settings.to_json()
+        key = {"settings": told, "train": digest(sentences), "dev": digest(dev), "tag": columns, "torch": torch.__version__}
+        tagger = Tagger(model.to(device), vocabulary, columns, {"training": told, "data": {"train": key["train"]}})
+        corpora = [Corpus.of(part, vocabulary, encoder) for part in (sentences, dev)]
+        run = _Run(tagger, settings, corpora[0], corpora[1], folder, key, save_every)
+        resumed = run.resume()
+        with progress or Progress() as shown, Interrupt() as interrupt:
+            run.go(shown, interrupt)
+    tagger.told |= {"history": run.state.history, "dev_accuracy": run.state.best}
+    if folder is not None:
+        tagger.save(folder)
+        shutil.rmtree(folder / FOLDER, ignore_errors=True)
+    return Trained(tagger, run.state.history, resumed)
+
+
+def make_encoder(vocabulary: Vocabulary, settings: Training) -> Encoder:
+    """The encoder that the settings name, before training."""
+    if settings.kind == BiLSTM.kind:
+        return BiLSTM(
+            vocabulary.words,
+            vocabulary.counts,
+            characters=settings.characters,
+            embedding=settings.embedding,
+            hidden=settings.hidden,
+            layers=settings.layers,
+            dropout=settings.dropout,
+            buckets=_buckets(len(vocabulary.words)),
+        )
+    from linearcore.tagging.encoders import TransformerEncoder
+
+    return TransformerEncoder.from_pretrained(settings.path)
+
+
+class _Run:
+    """The loop over epochs and batches."""
+
+    def __init__(
+        self,
+        tagger: Tagger,
+        settings: Training,
+        train: Corpus,
+        dev: Corpus,
+        out: Path | None,
+        key: dict[str, Any],
+        every: float,
+    ) -> None:
+        self.model, self.settings, self.train, self.dev, self.tagger = tagger.model, settings, train, dev, tagger
+        self.out, self.key, self.every = out, key, every
+        self.device = tagger.device
+        self.optimizer = make_optimizer(self.model, settings)
+        self.state = State()
+        dtype = _autocast(settings.precision, self.device)
+        # Transformers have as many shapes as sub-words come together; an LSTM has few.
+        self.is_recorded = self.device.type == "cuda" and settings.kind == BiLSTM.kind
+        kind = GraphStepper if self.is_recorded else Stepper
+        self.stepper = kind(self.model, self.optimizer, settings.clip, dtype)
+        self.saved_at = time.monotonic()
+
+    def resume(self) -> tuple[int, int] | None:
+        """Takes up a saved run, if there is one."""
+        if self.out is None:
+            return None
+        state = load_checkpoint(self.out, self.key, self.model, self.optimizer)
+        if state is None:
+            return None
+        self.state = state
+        return state.epoch + 1, state.batch
+
+    def go(self, progress: Progress, interrupt: Interrupt) -> None:
+        """Trains until the last epoch, or until dev has not improved for long; leaves the best weights in the model."""
+        epochs, state = self.settings.epochs or 1, self.state
+        while state.epoch < epochs and state.waited < self.settings.patience:
+            order = torch.Generator().manual_seed(self.settings.seed * _ORDER + state.epoch)
+            buckets = batches(self.train.lengths, self.settings.tokens or 1, order)
+            with progress.part(f"epoch {state.epoch + 1} of {epochs}", total=len(buckets)) as part:
+                part.advance(state.batch)
+                last_rate = self._epoch(buckets, part.advance, part.describe, interrupt)
+                self._finish(last_rate, part.describe)
+            if interrupt:
+                self._stop()
+        if state.weights:
+            self.model.load_state_dict(state.weights)
+
+    def _epoch(
+        self, buckets: Sequence[Any], advance: Callable[[], None], describe: Callable[[str], None], interrupt: Interrupt
+    ) -> float:
+        """The rest of an epoch; gives the rate of its last step."""
+        self.model.train()
+        state, steps = self.state, len(buckets) * (self.settings.epochs or 1)
+        total, words, started, looked, rate = None, 0, time.perf_counter(), time.perf_counter(), 0.0
+        for bucket in buckets[state.batch :]:
+            rate = rate_at(state.epoch * len(buckets) + state.batch, steps, self.settings)
+            batch = self.train.batch(bucket, full=self.is_recorded).to(self.device)
+            count = sum(len(self.train.tags[member]) for member in bucket.members)
+            loss = self.stepper.step(batch, rate).double() * count
+            total = loss if total is None else total + loss
+            words, state.batch = words + count, state.batch + 1
+            advance()
+            due = self.out is not None and time.monotonic() - self.saved_at >= self.every
+            if due or interrupt or time.perf_counter() - looked > _LOOK or state.batch == len(buckets):
+                self._count(total, words, time.perf_counter() - started)
+                total, words, started = None, 0, time.perf_counter()
+                looked = started
+                describe(self._line())
+            if due or interrupt:
+                self._save()
+            if interrupt:
+                self._stop()
+        return rate
+
+    def _count(self, total: Tensor | None, words: int, seconds: float) -> None:
+        state = self.state
+        value = 0.0 if total is None else float(total)
+        if value != value:
+            raise FloatingPointError(
+                f"the loss is not a number in epoch {state.epoch + 1}, batch {state.batch}; try a smaller rate"
+            )
+        state.losses, state.words = state.losses + value, state.words + words
+        state.seconds += seconds
+
+    def _line(self) -> str:
+        state = self.state
+        pace = state.words / max(state.seconds, 1e-9)
+        loss = state.losses / max(1, state.words)
+        best = "" if state.best < 0 else f"  dev {state.best:.2f} %"
+        left = _left((self.settings.epochs or 1) - state.epoch, sum(self.train.lengths), state.words, pace)
+        return f"epoch {state.epoch + 1} of {self.settings.epochs}  loss {loss:.4f}{best}  {pace:,.0f} words/s  {left}"
+
+    def _finish(self, rate: float, describe: Callable[[str], None]) -> None:
+        """Looks at dev, keeps the best, and saves."""
+        state, started = self.state, time.perf_counter()
+        accuracy = dev_accuracy(self.model, self.dev)
+        row = {
+            "epoch": state.epoch + 1,
+            "loss": state.losses / max(1, state.words),
+            "dev_accuracy": accuracy,
+            "words_per_second": round(state.words / max(state.seconds, 1e-9), 1),
+            "training_seconds": round(state.seconds, 2),
+            "dev_seconds": round(time.perf_counter() - started, 2),
+            "last_rate": rate,
+        }
+        is_better = accuracy > state.best
+        if is_better:
+            state.best, state.waited = accuracy, 0
+            state.weights = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
+        else:
+            state.waited += 1
+        describe(
+            f"epoch {row['epoch']} of {self.settings.epochs}  loss {row['loss']:.4f}  dev {accuracy:.2f} %"
+            f"{'' if is_better else f' (best {state.best:.2f})'}  {row['words_per_second']:,.0f} words/s"
+        )
+        state.history.append(row)
+        state.epoch, state.batch, state.losses, state.words, state.seconds = state.epoch + 1, 0, 0.0, 0, 0.0
+        self._save()
+
+    def _save(self) -> None:
+        if self.out is not None:
+            save_checkpoint(self.out, self.key, self.state, self.model, self.optimizer)
+        self.saved_at = time.monotonic()
+
+    def _stop(self) -> None:
+        if self.out is None:
+            raise KeyboardInterrupt
+        state = self.state
+        raise StoppedError(
+            f"stopped in epoch {state.epoch + 1} after {state.batch} batches; the same command goes on from there"
+        )
+
+
+@torch.no_grad()
+def dev_accuracy(model: TaggingModel, corpus: Corpus) -> float:
+    """Per cent of words with the right tag."""
+    model.eval()
+    device = model.projection.weight.device
+    right = torch.zeros((), dtype=torch.long, device=device)
+    for bucket in batches(corpus.lengths, _DECODED):
+        batch = corpus.batch(bucket).to(device)
+        found = model.decode(batch.mask, batch.inputs)
+        right += ((found == batch.tags) & batch.mask).sum()
+    return 100.0 * int(right) / max(1, sum(corpus.lengths))
+
+
+def _check(sentences: Sequence[Tagged], dev: Sequence[Tagged], out: Path | None, fresh: bool) -> None:
+    for name, part in (("sentences", sentences), ("dev", dev)):
+        if not any(len(words) for words, _ in part):
+            raise ValueError(complaint(name, "have words", "none", "pass tagged sentences"))
+    if out is None:
+        return
+    if fresh:
+        shutil.rmtree(out / FOLDER, ignore_errors=True)
+    elif is_store(out):
+        raise ValueError(f"{out} holds a finished tagger; pass --fresh to train it anew, or another --out")
+
+
+def _buckets(words: int) -> int:
+    """Rows for hashed spelling: about as many as there are different endings and beginnings, within limits."""
+    return min(2**16, max(2**10, 2 ** (8 * words - 1).bit_length()))
+
+
+def _autocast(precision: str, device: torch.device) -> torch.dtype | None:
+    if precision == "auto":
+        precision = "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"
+    return torch.bfloat16 if precision == "bf16" else None
+
+
+def _left(epochs: int, words: int, done: int, pace: float) -> str:
+    """How long all epochs will take at this pace, if none is saved by stopping early."""
+    seconds = round((epochs * words - done) / max(pace, 1e-9))
+    return f"{seconds // 60}:{seconds % 60:02d} left"

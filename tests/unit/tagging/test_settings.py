@@ -1,0 +1,46 @@
+import json
+
+import pytest
+
+from linearcore.tagging import Training
+
+
+def test_defaults_suit_the_encoder():
+    bilstm, transformer = Training().filled(), Training(encoder="transformer:some/model").filled()
+    assert bilstm.rate > transformer.rate
+    assert bilstm.epochs > transformer.epochs
+    assert Training(rate=0.5, epochs=3, tokens=7).filled() == Training(rate=0.5, epochs=3, tokens=7)
+
+
+def test_json_has_no_path():
+    told = Training(encoder="transformer:/somewhere/private/model/").to_json()
+    assert told["encoder"] == "transformer:model"
+    assert json.loads(json.dumps(told)) == told
+    assert Training().to_json()["encoder"] == "bilstm"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"loss": "mse"}, "`loss` must be one of"),
+        ({"encoder": "gru"}, "`encoder` must be bilstm or transformer:PATH, got 'gru'"),
+        ({"encoder": "transformer:"}, "`encoder` must be bilstm or transformer:PATH"),
+        ({"precision": "fp8"}, "`precision` must be one of 'auto', 'fp32', 'bf16', got 'fp8'"),
+        ({"optimizer": "lion"}, "`optimizer` must be one of 'adam', 'sgd'"),
+        ({"epochs": 0}, "`epochs` must be a positive integer, got 0"),
+        ({"patience": True}, "`patience` must be a positive integer, got True"),
+        ({"tokens": 1.5}, "`tokens` must be a positive integer"),
+        ({"rank": -1}, "`rank` must be a positive integer"),
+        ({"inflate": 0}, "`inflate` must be a positive integer"),
+        ({"beam": -1}, "`beam` must be a width, or 0 for exact search"),
+        ({"rate": 0.0}, "`rate` must be a positive number"),
+        ({"clip": float("nan")}, "`clip` must be a positive number"),
+        ({"dropout": 1.0}, r"`dropout` must be a share in \[0, 1\)"),
+        ({"hidden": 0}, "`hidden` must be a positive integer, got 0"),
+        ({"warmup": 1.0}, r"`warmup` must be a share in \[0, 1\)"),
+        ({"decay": -0.1}, "`decay` must not be negative"),
+    ],
+)
+def test_complaints(options, message):
+    with pytest.raises(ValueError, match=message):
+        Training(**options)

@@ -1,0 +1,56 @@
+import pytest
+import torch
+
+from linearcore.tagging import Training
+from linearcore.tagging._batches import batches
+from linearcore.tagging._corpus import Corpus
+from linearcore.tagging._model import TaggingModel
+from linearcore.tagging._steps import Stepper, make_optimizer, rate_at
+from linearcore.tagging._vocabulary import Vocabulary
+from linearcore.tagging.encoders import BiLSTM
+from tests.tagged_text import sentences
+
+
+def test_the_rate_rises_and_then_falls_to_zero():
+    settings = Training(rate=1.0, warmup=0.1)
+    rates = [rate_at(step, 100, settings) for step in range(101)]
+    assert rates[:10] == pytest.approx([step / 10 for step in range(1, 11)])
+    assert rates[10] == pytest.approx(1.0)
+    assert rates[55] == pytest.approx(0.5)
+    assert rates[99] == pytest.approx(1 / 90) and rates[100] == 0.0
+    assert rate_at(0, 1, settings) > 0
+
+
+def work(optimizer="adam", clip=5.0, dtype=None):
+    torch.manual_seed(0)
+    settings = Training(optimizer=optimizer)
+    data = sentences(20)
+    vocabulary = Vocabulary.of(data)
+    model = TaggingModel(BiLSTM(vocabulary.words, hidden=8, dropout=0.0), len(vocabulary.tags))
+    corpus = Corpus.of(data, vocabulary, model.encoder)
+    batch = corpus.batch(batches(corpus.lengths, 64)[0])
+    return Stepper(model, make_optimizer(model, settings), clip, dtype), batch
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+@pytest.mark.parametrize("dtype", [None, torch.bfloat16])
+def test_steps_learn(optimizer, dtype):
+    stepper, batch = work(optimizer, dtype=dtype)
+    rate = 0.01 if optimizer == "adam" else 0.1
+    losses = [float(stepper.step(batch, rate)) for _ in range(30)]
+    assert losses[-1] < 0.3 * losses[0]
+    assert all(parameter.dtype == torch.float32 for parameter in stepper.model.parameters())
+
+
+def test_gradients_are_clipped_and_the_rate_is_used():
+    stepper, batch = work("sgd", clip=1e-3)
+    before = [parameter.detach().clone() for parameter in stepper.model.parameters()]
+    stepper.step(batch, 1.0)
+    pairs = zip(before, stepper.model.parameters(), strict=True)
+    moved = torch.cat([(new.detach() - old).flatten() for old, new in pairs]).norm()
+    # The clipped gradient, and weight decay, which is a hundredth of the weights here.
+    weights = torch.cat([old.flatten() for old in before]).norm()
+    assert float(moved) < 1.1 * (1e-3 + 0.01 * float(weights))
+    old = [parameter.detach().clone() for parameter in stepper.model.parameters()]
+    stepper.step(batch, 0.0)
+    assert all(torch.equal(one, other) for one, other in zip(old, stepper.model.parameters(), strict=True))

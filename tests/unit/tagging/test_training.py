@@ -1,0 +1,148 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+import torch
+
+from linearcore._store import read_store
+from linearcore.tagging import StoppedError, Tagger, Training, train
+from linearcore.tagging._checkpoint import FOLDER, KIND
+from tests.fresh_python import SOURCE
+from tests.tagged_text import sentences
+
+DATA, DEV = sentences(80), sentences(20, seed=1)
+SHORT = Training(epochs=3, tokens=64, seed=3)
+
+
+@pytest.mark.parametrize("loss", ["lc", "crf", "ssvm", "ce"])
+def test_every_loss_learns(loss):
+    found = train(sentences(300), sentences(100, seed=1), Training(loss=loss, epochs=3, tokens=128))
+    # A word in -a, one of four, is a noun or a verb: without its neighbours, some 88 % would be right.
+    assert found.tagger.told["dev_accuracy"] > 93
+    assert found.history[-1]["loss"] < found.history[0]["loss"]
+    assert found.resumed is None
+
+
+def test_the_same_seed_gives_the_same_weights_and_leaves_torchs_own_stream_alone():
+    torch.manual_seed(11)
+    before = torch.get_rng_state()
+    one, other = (train(DATA, DEV, SHORT).tagger for _ in range(2))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert same(one, other)
+    assert not same(one, train(DATA, DEV, Training(epochs=3, tokens=64, seed=4)).tagger)
+
+
+def same(one, other):
+    pairs = zip(one.model.state_dict().values(), other.model.state_dict().values(), strict=True)
+    return all(torch.equal(left, right) for left, right in pairs)
+
+
+def test_the_best_epoch_is_kept_and_dev_decides_when_to_stop(tmp_path):
+    # Dev sentences with tags that training contradicts: more training cannot help there for long.
+    wrong = [(words, tags[1:] + tags[:1]) for words, tags in DEV]
+    found = train(DATA, wrong, Training(epochs=30, patience=2, tokens=64), out=tmp_path / "model")
+    accuracies = [row["dev_accuracy"] for row in found.history]
+    best = max(accuracies)
+    assert len(accuracies) == accuracies.index(best) + 3 < 30
+    assert found.tagger.told["dev_accuracy"] == best
+    right = sum(sum(a == b for a, b in zip(found.tagger.tag(words), tags, strict=True)) for words, tags in wrong)
+    assert 100 * right / sum(len(words) for words, _ in wrong) == pytest.approx(best)
+    assert not (tmp_path / "model" / FOLDER).exists()
+
+
+RUN = """
+import sys
+from linearcore.tagging import Training, train
+from tests.tagged_text import sentences
+train(sentences(80), sentences(20, seed=1), Training(epochs=3, tokens=64, seed=3), out=sys.argv[1], save_every=0.0)
+"""
+
+
+def start(out):
+    path = os.pathsep.join([str(SOURCE), os.getcwd()])
+    env = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen([sys.executable, "-c", RUN, str(out)], env=env, stderr=subprocess.PIPE, text=True)
+
+
+def test_a_killed_run_goes_on_to_equal_weights(tmp_path):
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        whole = train(DATA, DEV, SHORT).tagger
+        out = tmp_path / "model"
+        process = start(out)
+        wait_for(out, lambda state: state["epoch"] == 1 and state["batch"] >= 2, process)
+        process.kill()
+        process.communicate()
+        assert not (out / "linearcore.json").exists()
+        state = read_store(out / FOLDER, KIND).settings["state"]
+        assert (state["epoch"], state["batch"]) >= (1, 2)
+        found = train(DATA, DEV, SHORT, out=out)
+    finally:
+        torch.set_num_threads(threads)
+    assert found.resumed == (state["epoch"] + 1, state["batch"])
+    assert same(found.tagger, whole)
+    assert same(Tagger.load(out), whole)
+    told = [[row["loss"], row["dev_accuracy"]] for row in found.history]
+    assert told == [[row["loss"], row["dev_accuracy"]] for row in whole.told["history"]]
+
+
+def wait_for(out, is_there, process):
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        assert process.poll() is None, process.stderr.read()
+        try:
+            if is_there(json.loads((out / FOLDER / "linearcore.json").read_text())["settings"]["state"]):
+                return
+        except (OSError, ValueError):
+            pass
+        time.sleep(0.002)
+    raise AssertionError("the run never came so far")
+
+
+def test_an_interrupted_run_is_saved_and_goes_on(tmp_path):
+    out = tmp_path / "model"
+    timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(StoppedError, match="stopped in epoch .* the same command goes on from there"):
+        train(DATA, DEV, Training(epochs=500, patience=500, tokens=64), out=out)
+    state = read_store(out / FOLDER, KIND).settings["state"]
+    assert state["epoch"] + state["batch"] > 0
+    with pytest.raises(ValueError, match="holds an unfinished run with other settings; pass --fresh"):
+        train(DATA, DEV, SHORT, out=out)
+    with pytest.raises(ValueError, match="holds an unfinished run with other dev and settings"):
+        train(DATA, DEV[:5], SHORT, out=out)
+    assert train(DATA, DEV, SHORT, out=out, fresh=True).resumed is None
+
+
+def test_a_finished_tagger_is_not_overwritten_by_accident(tmp_path):
+    settings = Training(epochs=1, tokens=256)
+    train(DATA, DEV, settings, out=tmp_path)
+    with pytest.raises(ValueError, match="holds a finished tagger; pass --fresh"):
+        train(DATA, DEV, settings, out=tmp_path)
+    train(DATA, DEV, settings, out=tmp_path, fresh=True)
+
+
+def test_nothing_to_train_on():
+    with pytest.raises(ValueError, match="`sentences` must have words, got none"):
+        train([], DEV)
+    with pytest.raises(ValueError, match="`dev` must have words, got none"):
+        train(DATA, [([], [])])
+
+
+def test_a_loss_that_runs_away_is_said():
+    with pytest.raises(FloatingPointError, match="the loss is not a number in epoch"):
+        train(DATA, DEV, Training(optimizer="sgd", rate=1e30, clip=1e30, epochs=4, tokens=64))
+
+
+def test_inflated_tags_never_come(tmp_path):
+    settings = Training(epochs=3, tokens=64, inflate=50)
+    found = train(DATA, DEV, settings, columns="upos+feats", out=tmp_path).tagger
+    assert len(found.vocabulary.tags) == 50 and found.vocabulary.tags[-1].count("never") == 2
+    assert Tagger.load(tmp_path).model.projection.out_features == 50
+    assert not any("never" in tag for words, _ in DEV for tag in found.tag(words))
