@@ -14,6 +14,8 @@ from torch.nn import functional as F
 import linearcore as lc
 from linearcore._progress import track
 
+TURKISH = ("tr_web", "tr_wiki")  # the files of the Turkish Web Treebank
+
 Words = list[tuple[str, str]]  # a sentence: words and their tags
 Sentence = tuple[Tensor, Tensor]  # the same as numbers
 
@@ -54,15 +56,34 @@ class Corpus(NamedTuple):
 
 def latin(folder: Path | None) -> dict[str, list[Words]]:
     """LASLA: sentences of words with tags "UPOS|FEATS"."""
-    parts = {}
-    for part in ("train", "dev", "test"):
-        name = f"tagging/la_lasla-{part}.conllu.xz"
-        if folder is None or not (folder / name).is_file():
-            where = "no data folder was given" if folder is None else f"no {name} in {folder}"
-            raise UsageError(f"latin needs its files, and {where}: pass --data DIR, or leave it out with --sets generated")
-        with lzma.open(folder / name, "rt", encoding="utf-8") as lines:
-            parts[part] = list(conllu(lines))
+    return {part: treebank(folder, f"la_lasla-{part}", "latin", "generated") for part in ("train", "dev", "test")}
+
+
+def turkish(folder: Path | None) -> dict[str, list[Words]]:
+    """The Turkish Web Treebank, both files, split by number: see `every_tenth`."""
+    parts: dict[str, list[Words]] = {"train": [], "dev": [], "test": []}
+    for name in TURKISH:
+        for part, sentences in every_tenth(treebank(folder, name, "turkish", "chains")).items():
+            parts[part] += sentences
     return parts
+
+
+def every_tenth(sentences: Sequence[Words]) -> dict[str, list[Words]]:
+    """Of the sentences of one file, numbered from 1: those whose number ends in 9 are dev, in 0 test, all others train."""
+    parts: dict[str, list[Words]] = {"train": [], "dev": [], "test": []}
+    for number, sentence in enumerate(sentences, start=1):
+        parts[{9: "dev", 0: "test"}.get(number % 10, "train")].append(sentence)
+    return parts
+
+
+def treebank(folder: Path | None, name: str, wanted: str, instead: str) -> list[Words]:
+    """The sentences of tagging/NAME.conllu.xz; where it is missing, says which set needs it and which to take instead."""
+    file = f"tagging/{name}.conllu.xz"
+    if folder is None or not (folder / file).is_file():
+        where = "no data folder was given" if folder is None else f"no {file} in {folder}"
+        raise UsageError(f"{wanted} needs its files, and {where}: pass --data DIR, or leave it out with --sets {instead}")
+    with lzma.open(folder / file, "rt", encoding="utf-8") as lines:
+        return list(conllu(lines))
 
 
 def conllu(lines: Iterator[str]) -> Iterator[Words]:
@@ -135,22 +156,33 @@ def padded(sentences: Sequence[Sentence]) -> tuple[Tensor, Tensor, Tensor]:
 
 
 class Tagger(nn.Module):
-    """Emissions (B, L, |Y|) from word forms (B, L), and the chain on top of them."""
+    """Emissions (B, L, |Y|) from word forms (B, L), and the chain on top of them.
 
-    def __init__(self, corpus: Corpus, recipe: Recipe) -> None:
+    Args:
+        corpus: what word forms and tags there are.
+        recipe: the sizes.
+        sparse: the embedding has sparse gradients, for an optimiser that takes them.
+        form: of the chain's loss.
+    """
+
+    def __init__(self, corpus: Corpus, recipe: Recipe, *, sparse: bool = False, form: str = "logodds") -> None:
         super().__init__()
         self.register_buffer("features", corpus.features)
-        self.embedding = nn.EmbeddingBag(recipe.buckets, recipe.width, mode="sum")
+        self.embedding = nn.EmbeddingBag(recipe.buckets, recipe.width, mode="sum", sparse=sparse)
         nn.init.normal_(self.embedding.weight, 0.0, 0.1)
         self.hidden = nn.Linear(5 * recipe.width, recipe.hidden)
         self.out = nn.Linear(recipe.hidden, corpus.num_tags)
-        self.chain = lc.LinearCoreChain(corpus.num_tags, batch_first=True, form="logodds", rank=recipe.rank)
+        self.chain = lc.LinearCoreChain(corpus.num_tags, batch_first=True, form=form, rank=recipe.rank)
 
     def forward(self, forms: Tensor, mask: Tensor) -> Tensor:
+        return self.out(self.states(forms, mask))
+
+    def states(self, forms: Tensor, mask: Tensor) -> Tensor:
+        """(B, L, hidden): what goes into the last layer."""
         words = self.embedding(self.features[forms.flatten()]).view(*forms.shape, -1) * mask.unsqueeze(-1)
         around = F.pad(words, (0, 0, 2, 2))
         window = torch.cat([around[:, shift : shift + forms.shape[1]] for shift in range(5)], -1)
-        return self.out(F.relu(self.hidden(window)))
+        return F.relu(self.hidden(window))
 
 
 def trained(corpus: Corpus, recipe: Recipe, device: str, seed: int) -> Tagger:

@@ -2,8 +2,9 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +14,7 @@ from linearcore.cli._device import check_device
 from linearcore.cli._usage import INTERRUPTED, UsageError, usage_errors
 
 if TYPE_CHECKING:
-    from linearcore.tagging import Tagger, Trained
+    from linearcore.tagging import Tagged, Tagger, Trained, Training
     from linearcore.tagging.readers import Sentence
 
 tag = typer.Typer(
@@ -57,6 +58,7 @@ def train(
     device: Annotated[str, typer.Option(help="Where to train, in torch's words: cpu, cuda, cuda:1.")] = "cpu",
     seed: Annotated[int, typer.Option(help="Of weights, order and dropout.")] = 0,
     format: Annotated[str, typer.Option(help=f"Of the files: {_FORMATS}")] = "auto",
+    check_ids: Annotated[bool, typer.Option(help="Whether ids in CoNLL-U must count up 1, 2, 3, …")] = True,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget what --out holds.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of words.")] = False,
 ) -> None:
@@ -72,13 +74,17 @@ def train(
     """
     with usage_errors():
         from linearcore.tagging import Training
+        from linearcore.tagging.readers import read_sentences
 
         settings = Training(
             loss=loss, encoder=encoder, characters=characters, epochs=epochs, patience=patience, rate=rate, tokens=tokens,
-            optimizer=optimizer, rank=rank, inflate=inflate, beam=beam, precision=precision, seed=seed, hidden=hidden, layers=layers,
+            optimizer=optimizer, rank=rank, inflate=inflate, beam=beam, precision=precision, seed=seed, hidden=hidden,
+            layers=layers,
         )  # fmt: skip
         where = check_device(device)
-        sentences, held_out = _training_data(train, dev, tag, format)
+        sentences, held_out = _training_data(
+            train, dev, partial(read_sentences, tag=tag, format=format, check_ids=check_ids)
+        )
     trained = _train(sentences, held_out, settings, columns=tag, out=out, device=where, fresh=fresh)
     _print_trained(trained, out, len(sentences), len(held_out), as_json)
 
@@ -89,6 +95,7 @@ def predict(
     file: Annotated[str, typer.Argument(help=f"Sentences to tag. {_FILE}")] = "-",
     device: Annotated[str, typer.Option(help="Where to compute, in torch's words.")] = "cpu",
     format: Annotated[str, typer.Option(help=f"Of the file: {_FORMATS}")] = "auto",
+    check_ids: Annotated[bool, typer.Option(help="Whether ids in CoNLL-U must count up 1, 2, 3, …")] = True,
     tokens: Annotated[int, typer.Option(help="Words of a batch.")] = 4096,
 ) -> None:
     """Tag a file of any size and print it, every other column as it was.
@@ -105,7 +112,7 @@ def predict(
         from linearcore.tagging.readers import read_sentences
 
         tagger = Tagger.load(model, check_device(device))
-        sentences = read_sentences(file, None, format)
+        sentences = read_sentences(file, None, format, check_ids=check_ids)
     with _reading(), Progress() as progress:
         _predict(tagger, progress.track(sentences, f"tagging {Path(file).name}"), tokens)
 
@@ -117,6 +124,7 @@ def evaluate(
     tag: Annotated[str | None, typer.Option(help="What the tag is; by default what it was in training.")] = None,
     device: Annotated[str, typer.Option(help="Where to compute, in torch's words.")] = "cpu",
     format: Annotated[str, typer.Option(help=f"Of the file: {_FORMATS}")] = "auto",
+    check_ids: Annotated[bool, typer.Option(help="Whether ids in CoNLL-U must count up 1, 2, 3, …")] = True,
     every: Annotated[bool, typer.Option("--all-tags", help="A row for every tag, not for the most frequent 20.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
@@ -137,7 +145,7 @@ def evaluate(
         from linearcore.tagging.readers import read_sentences
 
         tagger = Tagger.load(model, check_device(device))
-        sentences = read_sentences(file, tag or tagger.columns, format)
+        sentences = read_sentences(file, tag or tagger.columns, format, check_ids=check_ids)
     with _reading(), Progress() as progress:
         found = tagger.evaluate(progress.track(sentences, f"tagging {Path(file).name}"))
     if as_json:
@@ -153,21 +161,18 @@ def evaluate(
         console.print(part)
 
 
-def _training_data(train: str, dev: str | None, tag: str, format: str) -> tuple[list[Any], list[Any]]:
+def _training_data(
+    train: str, dev: str | None, read: "Callable[[str], Iterator[Sentence]]"
+) -> "tuple[list[Tagged], list[Tagged]]":
     """Sentences to learn from and to stop by."""
     from linearcore.tagging import split_dev
-    from linearcore.tagging.readers import read_sentences
 
-    sentences, held_out = (
-        [(item.words, item.tags or []) for item in read_sentences(name, tag, format)] if name is not None else []
-        for name in (train, dev)
-    )
-    if dev is None:
-        sentences, held_out = split_dev(sentences)
-    return sentences, held_out
+    names = [train] if dev is None else [train, dev]
+    found: list[list[Tagged]] = [[(sentence.words, sentence.tags or []) for sentence in read(name)] for name in names]
+    return split_dev(found[0]) if dev is None else (found[0], found[1])
 
 
-def _train(sentences: list[Any], dev: list[Any], settings: Any, **options: Any) -> "Trained":
+def _train(sentences: "list[Tagged]", dev: "list[Tagged]", settings: "Training", **options: Any) -> "Trained":
     from linearcore.tagging import StoppedError, train
 
     try:

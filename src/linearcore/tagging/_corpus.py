@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from linearcore.tagging._batches import Bucket
 from linearcore.tagging._model import IGNORED
@@ -76,14 +77,14 @@ class Corpus:
             full: add empty sentences until there are `bucket.size` rows, so that one shape comes back again and again.
         """
         rows = [self.tags[member] for member in bucket.members]
-        tags = torch.full((bucket.size if full else len(rows), bucket.length), IGNORED)
-        mask = torch.zeros(tags.shape, dtype=torch.bool)
-        for row, own in enumerate(rows):
-            tags[row, : len(own)] = own.masked_fill(own == UNSEEN, IGNORED)
-            mask[row, : len(own)] = True
         numbers = [self.numbers[member] for member in bucket.members]
-        if full:
+        if full and len(rows) < bucket.size:
             numbers += [self.encoder.numbers([])] * (bucket.size - len(rows))
+            rows += [torch.zeros(0, dtype=torch.long)] * (bucket.size - len(rows))
+        tags = torch.full((len(rows), bucket.length), IGNORED)
+        found = pad_sequence(rows, batch_first=True, padding_value=IGNORED)
+        tags[:, : found.shape[1]] = found.masked_fill(found == UNSEEN, IGNORED)
+        mask = torch.arange(bucket.length) < torch.tensor([len(row) for row in rows]).unsqueeze(-1)
         return Batch(mask, self.encoder.collate(numbers, bucket.length), tags)
 
 

@@ -55,7 +55,7 @@ def pretrained_encoder(path: str | Path) -> "PreTrainedModel":
         got = f"{len(missing)} that are not there, among them {missing[0]}"
         raise ValueError(complaint("path", "hold all weights of the encoder", got, "are they of another model?"))
     # Saved with the configuration, this would make a later reader build the model in half precision.
-    setattr(model.config, "dtype" if hasattr(model.config, "dtype") else "torch_dtype", torch.float32)
+    model.config.dtype = torch.float32
     if is_local:
         model.config.name_or_path = ""  # A path says nothing on another machine, and may say too much.
     encoder: PreTrainedModel = model.float()

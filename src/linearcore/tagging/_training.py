@@ -287,7 +287,7 @@ def _check(sentences: Sequence[Tagged], dev: Sequence[Tagged], out: Path | None,
 
 def _buckets(words: int) -> int:
     """Rows for hashed spelling: about as many as there are different endings and beginnings, within limits."""
-    return min(2**16, max(2**10, 2 ** (8 * words - 1).bit_length()))
+    return min(2**16, max(2**10, 1 << (8 * words - 1).bit_length()))
 
 
 def _autocast(precision: str, device: torch.device) -> torch.dtype | None:

@@ -109,7 +109,7 @@ def test_an_interrupted_run_is_saved_and_goes_on(tmp_path):
     out = tmp_path / "model"
     timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
-    with pytest.raises(StoppedError, match="stopped in epoch .* the same command goes on from there"):
+    with pytest.raises(StoppedError, match=r"stopped in epoch .* the same command goes on from there"):
         train(DATA, DEV, Training(epochs=500, patience=500, tokens=64), out=out)
     state = read_store(out / FOLDER, KIND).settings["state"]
     assert state["epoch"] + state["batch"] > 0

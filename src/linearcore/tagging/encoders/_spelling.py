@@ -1,7 +1,7 @@
 """What a word looks like, as a few numbers: its ends and beginnings, and its shape, hashed."""
 
 import zlib
-from collections.abc import Sequence
+from functools import lru_cache
 
 #: Endings and beginnings of up to so many characters. Inflection is mostly at the end.
 ENDINGS, BEGINNINGS = 6, 3
@@ -10,7 +10,8 @@ FEATURES = 1 + ENDINGS + BEGINNINGS + 1
 _SHAPE = 6
 
 
-def spelling(word: str, buckets: int) -> list[int]:
+@lru_cache(maxsize=2**17)
+def spelling(word: str, buckets: int) -> tuple[int, ...]:
     """`FEATURES` numbers from 1 to `buckets`; 0 where the word is too short for a feature.
 
     Words that training has never seen share endings and shapes with those that it has. Python's own hash differs from run to
@@ -25,7 +26,7 @@ def spelling(word: str, buckets: int) -> list[int]:
     low = word.lower()
     ends = [low[-size:] if len(low) >= size else "" for size in range(1, ENDINGS + 1)]
     starts = [low[:size] if len(low) >= size else "" for size in range(1, BEGINNINGS + 1)]
-    return [_bucket(kind, text, buckets) for kind, text in enumerate([low, *ends, *starts, shape(word)])]
+    return tuple(_bucket(kind, text, buckets) for kind, text in enumerate([low, *ends, *starts, shape(word)]))
 
 
 def shape(word: str) -> str:
@@ -41,11 +42,6 @@ def shape(word: str) -> str:
         if found[-2:] != [kind, kind]:
             found.append(kind)
     return "".join(found[: 2 * _SHAPE])
-
-
-def spellings(words: Sequence[str], buckets: int) -> list[list[int]]:
-    """`spelling` of each word."""
-    return [spelling(word, buckets) for word in words]
 
 
 def _bucket(kind: int, text: str, buckets: int) -> int:

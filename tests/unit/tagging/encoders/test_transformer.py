@@ -3,9 +3,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.tiny_transformer import byte_level, real_encoder, tiny_bert, transformers, word_piece, write_encoder
+pytest.importorskip("transformers")
 
 from linearcore.tagging.encoders._transformer import FOLDER, TransformerEncoder
+from tests.tiny_transformer import byte_level, real_encoder, tiny_bert, transformers, word_piece, write_encoder
 
 SENTENCES = [
     ["ann", "lives", "unbelievably", "in", "paris"],

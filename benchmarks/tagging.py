@@ -1,0 +1,175 @@
+"""Taggers trained with four losses and equal settings: accuracy, epochs, words per second, memory.
+
+    python benchmarks/tagging.py --data DIR --sets ewt                        # English, 49 tags, two CPU cores
+    python benchmarks/tagging.py --data DIR --sets turkish --losses lc,ce --seeds 3
+    python benchmarks/tagging.py --data DIR --sets latin --losses lc,crf,ssvm,ce --device cuda --epochs 4
+
+Each set has a record of its own; a run that is in it already, with the same settings and data, is not run again, so that a
+benchmark which was interrupted goes on. Only the dev sentences decide which epoch counts; figures are of the test sentences.
+"""
+
+import argparse
+import os
+import statistics
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from _harness import command
+from _tagger import UsageError, every_tenth
+from linearcore._progress import Progress
+from linearcore._record import read_record, write_record
+from linearcore.tagging import Tagged, Training, train
+from linearcore.tagging._corpus import digest
+from linearcore.tagging.readers import Sentence, read_sentences
+
+RESULTS = Path(__file__).parent / "results"
+#: Files of each set, and what the tag is.
+SETS = {
+    "ewt": ("xpos", {part: [f"en_ewt-{part}.conllu.xz"] for part in ("train", "dev", "test")}),
+    "turkish": ("upos+feats", {"all": ["tr_web.conllu.xz", "tr_wiki.conllu.xz"]}),
+    "latin": ("upos+feats", {part: [f"la_lasla-{part}.conllu.xz"] for part in ("train", "dev", "test")}),
+}
+Parts = dict[str, list[Tagged]]
+
+
+def read(name: str, data: Path) -> Parts:
+    """The sentences of a set: train, dev and test."""
+    tag, files = SETS[name]
+    found: Parts = {"train": [], "dev": [], "test": []}
+    for part, names in files.items():
+        for file in names:
+            path = data / "tagging" / file
+            if not path.is_file():
+                raise UsageError(f"{name} needs {file}, which is not in {path.parent}; pass --data DIR")
+            # LASLA numbers some of its words twice.
+            sentences = read_sentences(path, tag, check_ids=name != "latin")
+            tagged = [(sentence.words, sentence.tags or []) for sentence in sentences]
+            if part == "all":
+                for own, some in every_tenth(tagged).items():
+                    found[own] += some
+            else:
+                found[part] += tagged
+    return found
+
+
+def one_run(parts: Parts, settings: Training, columns: str, device: str, progress: Progress) -> dict[str, Any]:
+    """Trains once, and tags the test sentences."""
+    if device != "cpu":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+    started = time.perf_counter()
+    found = train(parts["train"], parts["dev"], settings, columns=columns, device=device, progress=progress)
+    seconds = time.perf_counter() - started
+    peak = None if device == "cpu" else round(torch.cuda.max_memory_allocated() / 2**30, 3)
+    started = time.perf_counter()
+    test = found.tagger.evaluate(Sentence(list(words), list(tags), [], [], line=1) for words, tags in parts["test"])
+    tagging = time.perf_counter() - started
+    told, history = test.to_json(), found.history
+    best = max(history, key=lambda row: float(row["dev_accuracy"]))
+    return {
+        "loss": settings.loss,
+        "seed": settings.seed,
+        "test_accuracy": round(told["accuracy"], 3),
+        "test_known": round(told["known"]["accuracy"], 3),
+        "test_unknown": round(told["unknown"]["accuracy"], 3),
+        "dev_accuracy": round(best["dev_accuracy"], 3),
+        "best_epoch": best["epoch"],
+        "epochs": len(history),
+        "epoch_dev_accuracies": [round(row["dev_accuracy"], 2) for row in history],
+        # The first epochs also choose algorithms and record graphs.
+        "words_per_second": statistics.median(row["words_per_second"] for row in history),
+        "seconds_an_epoch": statistics.median(row["training_seconds"] for row in history),
+        "seconds": round(seconds, 1),
+        "test_words_per_second": round(told["tokens"] / tagging),
+        "peak_gib": peak,
+        "tags": len(found.tagger.vocabulary.tags),
+    }
+
+
+def summary(runs: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Of each loss the mean over seeds and its spread, the standard deviation."""
+    found = {}
+    for loss in dict.fromkeys(run["loss"] for run in runs):
+        own = [run for run in runs if run["loss"] == loss]
+        scores = [run["test_accuracy"] for run in own]
+        found[loss] = {
+            "seeds": len(own),
+            "test_accuracy": round(statistics.mean(scores), 3),
+            "spread": round(statistics.stdev(scores), 3) if len(scores) > 1 else None,
+            "unknown": round(statistics.mean(run["test_unknown"] for run in own), 3),
+            "epochs": round(statistics.mean(run["epochs"] for run in own), 1),
+            "words_per_second": round(statistics.median(run["words_per_second"] for run in own)),
+            "seconds": round(statistics.mean(run["seconds"] for run in own), 1),
+            "peak_gib": own[0]["peak_gib"],
+        }
+    return found
+
+
+def measure(name: str, args: argparse.Namespace, progress: Progress) -> None:
+    """All runs of one set; the record is written after each."""
+    parts, columns = read(name, args.data), SETS[name][0]
+    base = Training(epochs=args.epochs, tokens=args.tokens).filled()
+    settings = base.to_json() | {"set": name, "device": args.device, "tag": columns}
+    del settings["loss"], settings["seed"]
+    settings["data"] = {part: digest(sentences) for part, sentences in parts.items()}
+    path = args.out / f"tagging_{name}.json"
+    runs = _earlier(path, settings)
+    for seed in range(args.seeds):
+        for loss in args.losses:
+            if any(run["loss"] == loss and run["seed"] == seed for run in runs):
+                continue
+            with progress.part(f"{name}, {loss}, seed {seed}"):
+                runs.append(one_run(parts, replace(base, loss=loss, seed=seed), columns, args.device, progress))
+            results = {"runs": runs, "summary": summary(runs)}
+            write_record(path, command=command("tagging.py"), settings=settings, results=results, seed=0)
+    for loss, row in summary(runs).items():
+        spread = "" if row["spread"] is None else f" ± {row['spread']:.2f}"
+        print(
+            f"{name} {loss}: {row['test_accuracy']:.2f}{spread} % of the test words, {row['words_per_second']:,} words/s, "
+            f"{row['seconds']:.0f} s"
+        )
+
+
+def _earlier(path: Path, settings: dict[str, Any]) -> list[dict[str, Any]]:
+    """Runs that are recorded already with these settings on such a machine."""
+    if not path.is_file():
+        return []
+    record = read_record(path)
+    if record["settings"] != settings or record["environment"]["torch"] != torch.__version__:
+        return []
+    return list(record["results"]["runs"])
+
+
+def main() -> None:
+    """Trains, prints, records."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=os.environ.get("LINEARCORE_DATA"), help="folder with the data sets")
+    parser.add_argument("--sets", type=lambda text: text.split(","), default=["ewt"], help=", ".join(SETS))
+    parser.add_argument("--losses", type=lambda text: text.split(","), default=["lc", "ce"], help="lc, crf, ssvm, ce")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--epochs", type=int, default=None)
+    parser.add_argument("--tokens", type=int, default=None)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    args = parser.parse_args()
+    try:
+        if args.data is None:
+            raise UsageError("the sentences are not part of the project; pass --data DIR")
+        unknown = [name for name in args.sets if name not in SETS]
+        if unknown:
+            raise UsageError(f"unknown set {', '.join(unknown)}; known: {', '.join(SETS)}")
+        args.data = Path(args.data)
+        with Progress() as progress:
+            for name in args.sets:
+                measure(name, args, progress)
+    except UsageError as error:
+        sys.exit(f"tagging.py: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""CoNLL-U: ten columns, comments, ranges of words and empty nodes. universaldependencies.org/format.html"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from linearcore.tagging.readers._blocks import Preamble, blocks
+from linearcore.tagging.readers._error import ReaderError, shown
+from linearcore.tagging.readers._sentence import Sentence
+from linearcore.tagging.readers._tag_columns import CONLLU_NAMES, TagColumns
+
+_WIDTH = len(CONLLU_NAMES)
+_FORM = CONLLU_NAMES.index("form")
+# Almost every sentence has exactly these ids; comparing tuples is ten times faster than reading numbers.
+_IDS = tuple(str(number) for number in range(1, 257))
+_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
+_RANGE = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
+_EMPTY = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})")
+
+
+def conllu(lines: Iterable[str], name: str, columns: TagColumns | None, check_ids: bool = True) -> Iterator[Sentence]:
+    """The sentences of a CoNLL-U file.
+
+    Args:
+        lines: of the file.
+        name: the file, for messages.
+        columns: of the tag; None for none.
+        check_ids: whether ids must count up and ranges must fit; without, a line is a word if its id is a number.
+
+    Raises:
+        ReaderError: if a line has not ten cells, ids do not count up from 1, a range or an empty node makes no sense, or a
+            form or a tag is empty.
+
+    Example:
+        >>> text = ["# text = A dog", "1\\tA\\ta\\tDET" + "\\t_" * 6, "2\\tdog\\tdog\\tNOUN" + "\\t_" * 6]
+        >>> for sentence in conllu(text, "dog.conllu", TagColumns.parse("upos")):
+        ...     print(sentence.words, sentence.tags, sentence.rows)
+        ['A', 'dog'] ['DET', 'NOUN'] [1, 2]
+
+    Time O(characters), memory O(longest sentence).
+    """
+    preamble, has_sentences = Preamble(name), False
+    for first, block in blocks(lines, name):
+        head = 0
+        while head < len(block) and block[head].startswith("#"):
+            head += 1
+        if head == len(block):
+            preamble.add(first, block)
+            continue
+        rows = list(range(head, len(block)))
+        cells = [line.split("\t") for line in (block[head:] if head else block)]
+        by_column = list(zip(*cells, strict=False))
+        if set(map(len, cells)) != {_WIDTH} or by_column[0] != _IDS[: len(cells)]:
+            rows = _word_rows(block, head, name, first, check_ids)
+            by_column = list(zip(*(cells[row - head] for row in rows), strict=True))
+        words = list(by_column[_FORM])
+        if "" in words:
+            advice = "write the word, or _ for one that is not known"
+            raise ReaderError.at(name, first + rows[words.index("")], "the form is empty", advice)
+        tags = None if columns is None else columns.read(by_column, name, [first + row for row in rows])
+        first, block, rows = preamble.before(first, block, rows)
+        has_sentences = True
+        yield Sentence(words, tags, block, rows, first)
+    preamble.require_none(has_sentences)
+
+
+def _word_rows(block: list[str], head: int, name: str, first: int, check_ids: bool) -> list[int]:
+    """Rows of the words of a sentence that has more than words, or is wrong; every line is looked at."""
+    rows: list[int] = []
+    covered, empty = 0, 0  # Last word of the last range; last empty node after the word before.
+    for row in range(head, len(block)):
+        line = block[row]
+        if line.startswith("#"):  # Not where the format wants it, but it harms nothing.
+            continue
+        if line.count("\t") != _WIDTH - 1:
+            wrong = f"{line.count(chr(9)) + 1} cells instead of {_WIDTH}"
+            raise ReaderError.at(name, first + row, wrong, "CoNLL-U has ten columns separated by tabs")
+        identifier = line[: line.index("\t")]
+        if _NUMBER.fullmatch(identifier):
+            if check_ids and int(identifier) != len(rows) + 1:
+                wrong = f"id {identifier} where {len(rows) + 1} should stand"
+                raise ReaderError.at(name, first + row, wrong, "number the words 1, 2, 3, …, or read without checking ids")
+            rows.append(row)
+            empty = 0
+        elif match := _RANGE.fullmatch(identifier):
+            start, end = int(match[1]), int(match[2])
+            if check_ids and (start != len(rows) + 1 or end < start or start <= covered):
+                wrong = f"range {identifier} before word {len(rows) + 1}"
+                raise ReaderError.at(name, first + row, wrong, "a range stands before its first word and overlaps no other")
+            covered = end
+        elif match := _EMPTY.fullmatch(identifier):
+            if check_ids and (int(match[1]) != len(rows) or int(match[2]) != empty + 1):
+                wrong = f"empty node {identifier} where {len(rows)}.{empty + 1} should stand"
+                raise ReaderError.at(name, first + row, wrong, "number the empty nodes after word 3 as 3.1, 3.2, …")
+            empty += 1
+        else:
+            advice = "write a number, a range such as 1-2, or an empty node such as 1.1"
+            raise ReaderError.at(name, first + row, f"{shown(identifier)} is no id", advice)
+    if check_ids and covered > len(rows):
+        wrong = f"a range goes up to word {covered}, and the sentence has {len(rows)}"
+        raise ReaderError.at(name, first, wrong, "end the range at a word of the sentence")
+    if not rows:
+        raise ReaderError.at(name, first + head, "the sentence has no words", "remove it, or add the words")
+    return rows

@@ -1,0 +1,64 @@
+import pytest
+
+pytest.importorskip("transformers")
+from transformers import BertConfig
+
+from linearcore.heads import ChainCRF, ChainSSVM, LinearCoreChain
+from linearcore.surrogates import LinearCore
+from linearcore.tagging.hugging_face import ChainConfig
+
+NAMES = {0: "O", 1: "B-X", 2: "I-X"}
+
+
+@pytest.mark.parametrize(("loss", "kind"), [("lc", LinearCoreChain), ("crf", ChainCRF), ("ssvm", ChainSSVM)])
+def test_the_head_is_what_the_options_say(loss, kind):
+    head = ChainConfig(loss=loss, id2label=NAMES, rank=2, constraints="bio").head()
+    assert type(head) is kind and (head.num_tags, head.rank, head.batch_first, head.strict_mask) == (3, 2, True, False)
+    assert not head.constraints.transitions[0, 2] and not head.constraints.start[2]
+
+
+def test_token_cross_entropy_has_no_head():
+    assert ChainConfig(loss="ce").head() is None
+
+
+def test_surrogate_and_form_reach_the_head():
+    head = ChainConfig(surrogate={"base": "quartic", "tau": 0.5, "sides": 2}, form="pairwise", num_labels=4).head()
+    assert head.surrogate == LinearCore("quartic", tau=0.5, sides=2)
+    assert type(head.form).__name__ == "Pairwise"
+
+
+@pytest.mark.parametrize(("beam", "labels", "width"), [(None, 600, 0), (None, 601, 16), (5, 2, 5), (0, 1000, 0)])
+def test_many_labels_are_decoded_with_a_beam(beam, labels, width):
+    assert ChainConfig(beam=beam, num_labels=labels).width == width
+
+
+def test_json_out_and_in_is_the_same(tmp_path):
+    config = ChainConfig(
+        BertConfig(hidden_size=24, num_hidden_layers=1), rank=3, surrogate={"tau": 2.0}, dropout=0.2, beam=4, id2label=NAMES
+    )
+    config.save_pretrained(tmp_path)
+    again = ChainConfig.from_pretrained(tmp_path)
+    assert isinstance(again.encoder, BertConfig) and again.encoder.hidden_size == 24
+    for name in ("loss", "rank", "surrogate", "form", "constraints", "dropout", "beam", "labels"):
+        assert getattr(again, name) == getattr(config, name), name
+    assert again.label2id == config.label2id or again.labels == ["O", "B-X", "I-X"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"loss": "hinge"}, r"`loss` must be one of 'lc', 'crf', 'ssvm', 'ce', got 'hinge'"),
+        ({"loss": "ce", "rank": 3}, r"`rank` must be None for the loss 'ce', got 3; it is for lc, crf, ssvm"),
+        ({"loss": "ce", "constraints": "bio"}, r"`constraints` must be None for the loss 'ce'"),
+        ({"loss": "ce", "beam": 3}, r"`beam` must be None for the loss 'ce'"),
+        ({"loss": "crf", "form": "pairwise"}, r"`form` must be None for the loss 'crf', got 'pairwise'; it is for lc"),
+        ({"loss": "ssvm", "surrogate": {}}, r"`surrogate` must be None for the loss 'ssvm'"),
+        ({"surrogate": {"temperature": 1}}, r"`surrogate` must be one of 'base', 'tau', 'sides', 'sharpness', got 'temp"),
+        ({"constraints": "iob"}, r"`constraints` must be one of 'bio', 'bioes', 'bmes', got 'iob'"),
+        ({"beam": -1}, r"`beam` must be a width, or 0 for exact search, got -1"),
+        ({"dropout": 1}, r"`dropout` must be a share in \[0, 1\), got 1"),
+    ],
+)
+def test_wrong_options_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        ChainConfig(**options)
