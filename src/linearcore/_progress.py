@@ -100,6 +100,13 @@ class Progress:
             indent = "  " * self._depth
             print(f"{indent}{part.description}: {part.done} steps in {seconds:.1f} s", file=self._stream, flush=True)
 
+    def say(self, line: str) -> None:
+        """Prints a line that stays, above the bars where there are any."""
+        if self._bars is not None:
+            self._bars.console.print(line, markup=False, highlight=False, soft_wrap=True)
+        elif self._stream is not None:
+            print(f"{'  ' * self._depth}{line}", file=self._stream, flush=True)
+
     def track(self, iterable: Iterable[Item], description: str, total: int | None = None) -> Iterator[Item]:
         """Yields from `iterable`, one step each; `total` is its length where it has one."""
         if total is None and isinstance(iterable, Sized):

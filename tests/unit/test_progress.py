@@ -46,6 +46,14 @@ def test_description_can_change():
     assert log.getvalue().startswith("second: 0 steps")
 
 
+def test_a_line_stays_in_logs_and_on_terminals():
+    for stream in (io.StringIO(), Terminal()):
+        with Progress(stream) as progress, progress.part("work", total=2) as part:
+            part.advance()
+            progress.say("[1] half of it is done")
+        assert "[1] half of it is done" in stream.getvalue()
+
+
 def test_part_that_fails_is_not_reported_as_finished():
     log = io.StringIO()
     with pytest.raises(RuntimeError, match="stop"), Progress(log) as progress, progress.part("work"):

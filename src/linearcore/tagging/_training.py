@@ -2,7 +2,8 @@
 
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,9 @@ from torch import Tensor
 
 from linearcore._checks import complaint
 from linearcore._interrupt import Interrupt
-from linearcore._progress import Progress
+from linearcore._progress import Part, Progress
 from linearcore._store import is_store
-from linearcore.tagging._batches import batches
+from linearcore.tagging._batches import Bucket, batches
 from linearcore.tagging._checkpoint import FOLDER, State, load_checkpoint, save_checkpoint
 from linearcore.tagging._corpus import Corpus, Tagged, digest
 from linearcore.tagging._model import TaggingModel
@@ -75,7 +76,7 @@ def train(
         device: where to train, in torch's words.
         fresh: forget what `out` holds.
         save_every: seconds between two savings within an epoch; one is made after every epoch as well.
-        progress: shows how far it is.
+        progress: an open one that shows how far it is; None opens its own.
 
     Raises:
         ValueError: if there is nothing to train on, or `out` holds a run with other settings, or a finished tagger.
@@ -97,7 +98,7 @@ def train(
         corpora = [Corpus.of(part, vocabulary, encoder) for part in (sentences, dev)]
         run = _Run(tagger, settings, corpora[0], corpora[1], folder, key, save_every)
         resumed = run.resume()
-        with progress or Progress() as shown, Interrupt() as interrupt:
+        with Progress() if progress is None else nullcontext(progress) as shown, Interrupt() as interrupt:
             run.go(shown, interrupt)
     tagger.told |= {"history": run.state.history, "dev_accuracy": run.state.best}
     if folder is not None:
@@ -162,21 +163,24 @@ class _Run:
     def go(self, progress: Progress, interrupt: Interrupt) -> None:
         """Trains until the last epoch, or until dev has not improved for long; leaves the best weights in the model."""
         epochs, state = self.settings.epochs or 1, self.state
-        while state.epoch < epochs and state.waited < self.settings.patience:
-            order = torch.Generator().manual_seed(self.settings.seed * _ORDER + state.epoch)
-            buckets = batches(self.train.lengths, self.settings.tokens or 1, order)
-            with progress.part(f"epoch {state.epoch + 1} of {epochs}", total=len(buckets)) as part:
-                part.advance(state.batch)
-                last_rate = self._epoch(buckets, part.advance, part.describe, interrupt)
-                self._finish(last_rate, part.describe)
-            if interrupt:
-                self._stop()
+        count = len(self._order(0))
+        with progress.part("training", total=epochs * count) as part:
+            part.advance(state.epoch * count + state.batch)
+            while state.epoch < epochs and state.waited < self.settings.patience:
+                last_rate = self._epoch(self._order(state.epoch), part, interrupt)
+                progress.say(self._finish(last_rate))
+                if interrupt:
+                    self._stop()
+            part.describe("training")
         if state.weights:
             self.model.load_state_dict(state.weights)
 
-    def _epoch(
-        self, buckets: Sequence[Any], advance: Callable[[], None], describe: Callable[[str], None], interrupt: Interrupt
-    ) -> float:
+    def _order(self, epoch: int) -> list[Bucket]:
+        """The batches of an epoch: the same whenever it is asked for, and as many in all epochs."""
+        generator = torch.Generator().manual_seed(self.settings.seed * _ORDER + epoch)
+        return batches(self.train.lengths, self.settings.tokens or 1, generator)
+
+    def _epoch(self, buckets: Sequence[Bucket], part: Part, interrupt: Interrupt) -> float:
         """The rest of an epoch; gives the rate of its last step."""
         self.model.train()
         state, steps = self.state, len(buckets) * (self.settings.epochs or 1)
@@ -188,13 +192,13 @@ class _Run:
             loss = self.stepper.step(batch, rate).double() * count
             total = loss if total is None else total + loss
             words, state.batch = words + count, state.batch + 1
-            advance()
+            part.advance()
             due = self.out is not None and time.monotonic() - self.saved_at >= self.every
             if due or interrupt or time.perf_counter() - looked > _LOOK or state.batch == len(buckets):
                 self._count(total, words, time.perf_counter() - started)
                 total, words, started = None, 0, time.perf_counter()
                 looked = started
-                describe(self._line())
+                part.describe(self._line())
             if due or interrupt:
                 self._save()
             if interrupt:
@@ -216,11 +220,11 @@ class _Run:
         pace = state.words / max(state.seconds, 1e-9)
         loss = state.losses / max(1, state.words)
         best = "" if state.best < 0 else f"  dev {state.best:.2f} %"
-        left = _left((self.settings.epochs or 1) - state.epoch, sum(self.train.lengths), state.words, pace)
-        return f"epoch {state.epoch + 1} of {self.settings.epochs}  loss {loss:.4f}{best}  {pace:,.0f} words/s  {left}"
+        # Short, so that the bar and its times find room on 80 columns.
+        return f"{state.epoch + 1}/{self.settings.epochs}  loss {loss:.3f}{best}  {pace:,.0f} words/s"
 
-    def _finish(self, rate: float, describe: Callable[[str], None]) -> None:
-        """Looks at dev, keeps the best, and saves."""
+    def _finish(self, rate: float) -> str:
+        """Looks at dev, keeps the best, and saves; gives a line about it."""
         state, started = self.state, time.perf_counter()
         accuracy = dev_accuracy(self.model, self.dev)
         row = {
@@ -238,13 +242,15 @@ class _Run:
             state.weights = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
         else:
             state.waited += 1
-        describe(
-            f"epoch {row['epoch']} of {self.settings.epochs}  loss {row['loss']:.4f}  dev {accuracy:.2f} %"
-            f"{'' if is_better else f' (best {state.best:.2f})'}  {row['words_per_second']:,.0f} words/s"
-        )
         state.history.append(row)
         state.epoch, state.batch, state.losses, state.words, state.seconds = state.epoch + 1, 0, 0.0, 0, 0.0
         self._save()
+        left = (self.settings.epochs or 1) - state.epoch
+        return (
+            f"epoch {row['epoch']} of {self.settings.epochs}  loss {row['loss']:.4f}  dev {accuracy:.2f} %"
+            f"{'' if is_better else f' (best {state.best:.2f})'}  {row['words_per_second']:,.0f} words/s  "
+            f"{_minutes(left * (row['training_seconds'] + row['dev_seconds']))} left"
+        )
 
     def _save(self) -> None:
         if self.out is not None:
@@ -296,7 +302,11 @@ def _autocast(precision: str, device: torch.device) -> torch.dtype | None:
     return torch.bfloat16 if precision == "bf16" else None
 
 
-def _left(epochs: int, words: int, done: int, pace: float) -> str:
-    """How long all epochs will take at this pace, if none is saved by stopping early."""
-    seconds = round((epochs * words - done) / max(pace, 1e-9))
-    return f"{seconds // 60}:{seconds % 60:02d} left"
+def _minutes(seconds: float) -> str:
+    """Minutes and seconds.
+
+    Example:
+        >>> _minutes(125.4)
+        '2:05'
+    """
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
