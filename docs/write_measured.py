@@ -1,15 +1,16 @@
-"""Writes docs/measured.md from the records in benchmarks/results, so that no figure there is typed by hand.
+"""Writes docs/measured.md and docs/sampling.md from the records in benchmarks/results: no figure there is typed by hand.
 
-python docs/write_measured.py --out docs/measured.md
+python docs/write_measured.py
 """
 
 import argparse
 from pathlib import Path
 
+import _sampling_page
+from _tables import RESULTS, ROOT, figure, source, table
+
 from linearcore._record import read_record
 
-ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "benchmarks" / "results"
 SETS = {"digits": "digits, 10 classes", "letter": "letter, 26 classes", "many": "generated, 200 classes"}
 
 
@@ -28,12 +29,6 @@ def page() -> str:
             *sampled(),
         ]
     )
-
-
-def table(head: list[str], rows: list[list[str]]) -> str:
-    """A Markdown table, the first column to the left and the others to the right."""
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
 def one_line() -> str:
@@ -101,12 +96,12 @@ def chain(device: str) -> list[str]:
         size = "×".join(map(str, case["size"]))
         missing += [f"- {size}, {name}: {why}." for name, why in case["left_out"].items()]
         for row in case["steps"]:
-            ratios = [_figure(row[key], ".2f") for key in columns]
+            ratios = [figure(row[key], ".2f") for key in columns]
             rows.append([size, row["name"], f"{row['median_ms']:.3f}", *ratios, f"{row['peak_mib']:.1f}"])
             size = ""
     marks = []
     for mark in record["results"]["marks"]:
-        figures = [_figure(mark[key], ".2f") for key in ("measured", "against_strongest")]
+        figures = [figure(mark[key], ".2f") for key in ("measured", "against_strongest")]
         verdict = {None: "not measured", True: "yes", False: "no"}[mark["met"]]
         marks.append(["×".join(map(str, mark["size"])), mark["mark"], mark["mode"], mark["limit"], *figures, verdict])
     place = "two CPU cores" if device == "cpu" else f"one {record['environment']['device']}"
@@ -118,10 +113,6 @@ def chain(device: str) -> list[str]:
     if missing:
         parts.append("\n".join(["Left out:", "", *missing]))
     return ["\n\n".join(parts) + "\n"]
-
-
-def _figure(value: float | None, form: str) -> str:
-    return "–" if value is None else f"{value:{form}}"
 
 
 def decoding() -> list[str]:
@@ -191,16 +182,11 @@ def _mark(mark: dict | None) -> str:
     )
 
 
-def source(record: dict) -> str:
-    """Which command made the figures, and on what."""
-    where = record["environment"]
-    return f"`{record['command']}`, torch {where['torch']}, {where['cpu']}."
-
-
 _HEAD = """# Measured
 
 Every figure on this page comes from a record under `benchmarks/results/`, which holds the command, settings, seeds and
-environment; `python docs/write_measured.py --out docs/measured.md` writes the page from them.
+environment; `python docs/write_measured.py` writes the page from them. Which proposals train, and what sampled gradients are
+worth, is on a page of its own: [Sampling](sampling.md).
 """
 
 _ONE_LINE = """## One changed line
@@ -280,13 +266,17 @@ tags. The paper reports a factor of 23 at 400 tags against a search of its own. 
 batch 8; eager, the host is what takes time."""
 
 
+PAGES = {"measured.md": page, "sampling.md": _sampling_page.page}
+
+
 def main() -> None:
-    """Writes the page."""
+    """Writes the pages."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "measured.md")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs", help="folder to write to (default: docs)")
     args = parser.parse_args()
-    args.out.write_text(page(), encoding="utf-8")
-    print(f"written to {args.out}")
+    for name, write in PAGES.items():
+        (args.out / name).write_text(write(), encoding="utf-8")
+        print(f"written to {args.out / name}")
 
 
 if __name__ == "__main__":

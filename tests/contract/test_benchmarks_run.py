@@ -1,6 +1,7 @@
 """Every benchmark runs from the command line at toy size, writes a record, and refuses bad input in one line."""
 
 import json
+import lzma
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,12 @@ SCRIPTS = {
     "chain.py": ["--sizes", "12x5x2", "--seconds", "0.1", "--least", "2"],
     "decoding.py": ["--quick", "--sets", "generated"],
     "dense_loss.py": ["--shapes", "64x10", "--dtypes", "float32", "--seconds", "0.1", "--least", "2", "--no-compile"],
+    "estimators.py": [
+        *("--tags", "8", "--steps", "2,4", "--samples", "2,4", "--long", "8"),
+        *("--runs", "4", "--seconds", "0.05", "--least", "2"),
+    ],
     "fenchel_young.py": ["--classes", "3", "--scales", "1", "--seconds", "0.05"],
+    "proposals.py": ["--quick", "--sets", "chains", "--seeds", "1", "--workers", "2"],
     "sampled.py": ["--growth", "20,40", "--search", "30", "--seconds", "0.05", "--least", "2", "--no-compile"],
     "one_line.py": ["--quick", "--sets", "digits,many"],
 }
@@ -61,6 +67,120 @@ def accuracy(seeds):
 together, alone = accuracy([0, 1, 2]), [accuracy([seed])[0] for seed in range(3)]
 assert max(abs(a - b) for a, b in zip(together, alone)) <= 0.5, (together, alone)
 assert len(set(together)) > 1, together
+"""
+    done = fresh_python("-c", code, OMP_NUM_THREADS="1")
+    assert done.returncode == 0, done.stderr
+
+
+def test_proposals_says_in_one_line_what_to_do_without_the_data_folder():
+    done = fresh_python(str(BENCHMARKS / "proposals.py"), "--quick", "--sets", "turkish", "--data", "no-such-folder")
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert "--data" in done.stderr and "--sets chains" in done.stderr
+
+
+def test_proposals_refuses_one_file_for_two_records(tmp_path):
+    out = str(tmp_path / "record.json")
+    done = fresh_python(str(BENCHMARKS / "proposals.py"), "--quick", "--sets", "chains,turkish", "--out", out)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1 and "--out" in done.stderr
+
+
+def write_treebank(folder: Path, name: str, sentences: int) -> None:
+    """Sentence n of a file is NAMEn NAME, with tags A|n%3=1 and B|_, and a range of words that is to be skipped."""
+    texts = [
+        f"# a comment\n1-2\t_\t_\t_\t_\t_\n1\t{name}{n}\t_\tA\t_\tn={n % 3}\n2\t{name}\t_\tB\t_\t_\n"
+        for n in range(1, sentences + 1)
+    ]
+    (folder / "tagging").mkdir(exist_ok=True)
+    with lzma.open(folder / "tagging" / f"{name}.conllu.xz", "wt", encoding="utf-8") as file:
+        file.write("\n".join(texts))
+
+
+def test_every_ninth_sentence_of_a_turkish_file_is_dev_and_every_tenth_test(tmp_path):
+    # 23 and 12 sentences: numbered on from one file to the next the parts would be others.
+    write_treebank(tmp_path, "tr_web", 23)
+    write_treebank(tmp_path, "tr_wiki", 12)
+    code = f"""
+import sys; sys.path.insert(0, {str(BENCHMARKS)!r})
+from pathlib import Path
+from _tagger import turkish
+parts = turkish(Path({str(tmp_path)!r}))
+first = {{part: [sentence[0][0] for sentence in sentences] for part, sentences in parts.items()}}
+assert first["dev"] == ["tr_web9", "tr_web19", "tr_wiki9"], first
+assert first["test"] == ["tr_web10", "tr_web20", "tr_wiki10"], first
+assert len(first["train"]) == 35 - 6 and first["train"][:2] == ["tr_web1", "tr_web2"], first
+assert parts["train"][0] == [("tr_web1", "A|n=1"), ("tr_web", "B|_")], parts["train"][0]
+"""
+    done = fresh_python("-c", code)
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_interrupted_study_of_proposals_goes_on_from_its_folder(tmp_path):
+    write_treebank(tmp_path, "tr_web", 20)
+    write_treebank(tmp_path, "tr_wiki", 20)
+    found, work = [], tmp_path / "work"
+    for attempt in range(2):
+        out = tmp_path / f"record{attempt}.json"
+        options = [
+            "--quick",
+            "--sets",
+            "turkish",
+            "--seeds",
+            "2",
+            "--data",
+            str(tmp_path),
+            "--work",
+            str(work),
+            "--out",
+            str(out),
+        ]
+        done = fresh_python(str(BENCHMARKS / "proposals.py"), *options)
+        assert done.returncode == 0, done.stderr
+        assert str(tmp_path) not in out.read_text("utf-8")
+        found.append(json.loads(out.read_text("utf-8"))["results"])
+        if attempt == 0:
+            times = {path: path.stat().st_mtime_ns for path in work.glob("*.json")}
+            # One run is lost, not one that tunes: made again, it could choose another rate. It alone is made again.
+            lost = next(path for path in times if json.loads(path.read_text("utf-8"))["run"]["is_final"])
+            lost.unlink()
+    assert {path for path in work.glob("*.json") if times.get(path) != path.stat().st_mtime_ns} == {lost}
+    rows = found[0]["sets"]["turkish"]["methods"]
+    assert len(rows) > 5 and all(len(row["tests"]) == 2 and row["steps"] > 0 for row in rows)
+
+
+def test_the_tags_of_the_batch_and_draws_stand_for_all_competitors():
+    code = f"""
+import sys; sys.path.insert(0, {str(BENCHMARKS)!r})
+import torch
+from _proposal_methods import InBatch
+torch.manual_seed(0)
+target, values = torch.tensor([1, 4, 4]), torch.arange(1.0, 10.0).square()
+total = torch.zeros(3)
+for _ in range(4000):
+    found = InBatch().candidates(target, 9, 5)
+    total += (found.log_weight.exp() * values[found.index]).sum(-1)
+exact = values.sum() - values[target]
+assert ((total / 4000 / exact - 1).abs() < 0.02).all(), (total / 4000, exact)
+"""
+    done = fresh_python("-c", code, OMP_NUM_THREADS="1")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_bias_is_told_from_the_noise_of_its_measurement():
+    code = f"""
+import sys; sys.path.insert(0, {str(BENCHMARKS)!r})
+import torch
+from estimators import Measured, relative
+stream = torch.Generator().manual_seed(0)
+exact = Measured([torch.full((50,), 2.0)])
+def found(bias, factor):
+    return Measured([factor * (2.0 + bias + 3 * torch.randn(50, generator=stream)) for _ in range(400)])
+unbiased, biased = relative(found(0.0, 1), exact, 0.0), relative(found(1.0, 10), exact, torch.tensor(10.0).log().item())
+assert unbiased["bias"] < unbiased["resolution"] < 0.2, unbiased
+assert abs(biased["bias"] - 0.5) < 0.05 and biased["resolution"] < 0.2, biased
+for row in (unbiased, biased):
+    assert abs(row["variance"] - 9 / 4) < 0.1, row
 """
     done = fresh_python("-c", code, OMP_NUM_THREADS="1")
     assert done.returncode == 0, done.stderr

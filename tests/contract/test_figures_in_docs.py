@@ -95,8 +95,10 @@ def test_no_page_waits_for_a_table(page: Path) -> None:
     assert not PLACEHOLDER.findall(page.read_text("utf-8"))
 
 
-def test_the_page_of_measurements_is_what_the_records_say(tmp_path: Path) -> None:
-    out = tmp_path / "measured.md"
-    done = fresh_python(str(ROOT / "docs" / "write_measured.py"), "--out", str(out))
+def test_the_generated_pages_are_what_the_records_say(tmp_path: Path) -> None:
+    done = fresh_python(str(ROOT / "docs" / "write_measured.py"), "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr
-    assert out.read_text("utf-8") == (ROOT / "docs" / "measured.md").read_text("utf-8")
+    written = sorted(tmp_path.iterdir())
+    assert [page.name for page in written] == ["measured.md", "sampling.md"]
+    for page in written:
+        assert page.read_text("utf-8") == (ROOT / "docs" / page.name).read_text("utf-8"), page.name

@@ -1,0 +1,262 @@
+"""Which proposal, and how many draws, reach which error for a fixed time of training.
+
+Every way trains the same tagger for the same number of seconds on one thread, and its rate falls to zero over that time. The
+rate is the one of a grid that errs least on the dev part with seed 0; the figures are those of other seeds on the test part,
+mean and standard deviation. Whoever has the quicker step makes more of them; that is what sampling is for.
+
+    token cross-entropy, LC over all candidates, ChainCRF     look at all tags in every step
+    PROPOSAL, K = …            LinearCoreChain.sampled with K draws a batch (own draws: K a site); log-odds unless it says
+                               pairwise. "hard 16": 16 listed competitors of every tag, from the projection's own weights,
+                               made anew every 200 steps. "in batch": the tags of the batch for sure
+    whole sequences            LinearCoreChain.structured, the paper's Algorithm 1 with its faults mended
+
+All gradients of the encoder are treated alike. Those of projection and chain are dense for ways that look at all tags (Adam,
+fused) and sparse for sampled ones (SparseAdamW without decay, the same rate).
+
+Sets:
+
+    chains      generated chains of 20 positions with 200 and with 2,000 tags, dense transitions, a linear tagger
+    turkish     the Turkish Web Treebank, tags "UPOS|FEATS", low-rank transitions, a window tagger. The sentences of each
+                file are numbered from 1: numbers that end in 9 are dev, those that end in 0 test. Needs
+                tagging/tr_web.conllu.xz and tagging/tr_wiki.conllu.xz in --data or LINEARCORE_DATA
+"""
+
+import argparse
+import hashlib
+import json
+import multiprocessing
+import os
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from _proposal_methods import CRF, LISTED, REFRESH, STRUCTURED, Method, methods
+from _proposal_runs import Run, Size, load, perform
+from _tagger import TURKISH, Recipe, UsageError
+from linearcore._progress import Progress
+from linearcore._record import write_record
+
+RESULTS = Path(__file__).parent / "results"
+SETS = ("chains", "turkish")
+#: Draws that are tried; with 200 tags 256 of them would be more than there are.
+DRAWS = {"chains, 200 tags": (16, 64), "chains, 2000 tags": (16, 64, 256), "turkish": (16, 64, 256)}
+SIZES = {
+    "chains, 200 tags": Size(200, 4.0, (0.01, 0.03, 0.1)),
+    # More tags want more inputs to be told apart by, and more chains to see every transition.
+    "chains, 2000 tags": Size(2000, 8.0, (0.01, 0.03, 0.1), batch=8, inputs=30, chains=(6000, 100, 200)),
+    "turkish": Size(0, 35.0, (0.003, 0.01, 0.03)),
+}
+TOY = {"seconds": 0.05, "rates": (0.01, 0.1)}
+QUICK = {
+    "chains, 200 tags": replace(SIZES["chains, 200 tags"], tags=12, chains=(64, 20, 20), **TOY),
+    "chains, 2000 tags": replace(SIZES["chains, 2000 tags"], tags=20, chains=(64, 20, 20), **TOY),
+    "turkish": replace(SIZES["turkish"], recipe=Recipe(tokens=200, buckets=2**10, width=8, hidden=16, rank=4), **TOY),
+}
+
+# ---- running -------------------------------------------------------------------------------------------------------------
+
+
+class Study:
+    """All runs of some sets: tunes every method, then trains it with other seeds; what is done is kept in a folder."""
+
+    def __init__(self, sizes: dict[str, Size], args: argparse.Namespace, folder: Path | None) -> None:
+        self.args, self.folder, self.sizes = args, folder, sizes
+        self.done: dict[Run, dict[str, Any]] = {}
+        self.field = [(size, method) for name, size in sizes.items() for method in field(name, args.quick)]
+
+    def tuning(self, size: Size, method: Method) -> list[Run]:
+        """One run a rate. What cannot come far, by searching or by whole sequences, has two rates with 2,000 tags."""
+        rates = size.rates[:2] if method.loss in (CRF, STRUCTURED) and size.tags > 1000 else size.rates
+        return [Run(size, method, rate, 0, is_final=False) for rate in rates]
+
+    def finals(self, size: Size, method: Method) -> list[Run]:
+        """One run a seed with the rate of the least dev error; none as long as tuning is not done."""
+        tried = self.tuning(size, method)
+        if not all(run in self.done for run in tried):
+            return []
+        rate = min(tried, key=lambda run: self.done[run]["dev"]).rate
+        return [Run(size, method, rate, seed, is_final=True) for seed in range(1, self.args.seeds + 1)]
+
+    def perform(self, work: Path) -> None:
+        """Runs all of it, side by side, leaving out what `work` holds already."""
+        total = sum(len(self.tuning(*pair)) + self.args.seeds for pair in self.field)
+        asked: set[Run] = set()
+        with _pool(self.args.workers) as pool, Progress() as progress, progress.part("runs", total) as part:
+            waiting: dict[Future[dict[str, Any]], Run] = {}
+            while True:
+                new = [run for pair in self.field for run in (*self.tuning(*pair), *self.finals(*pair)) if run not in asked]
+                asked.update(new)
+                found = {run: told for run in new if (told := _kept(work, run)) is not None}
+                self.done |= found
+                part.advance(len(found))
+                waiting |= {pool.submit(perform, run, self.folder): run for run in new if run not in found}
+                if not waiting and not found:
+                    return
+                ready = wait(waiting, return_when=FIRST_COMPLETED).done if waiting and not found else ()
+                for future in ready:
+                    run = waiting.pop(future)
+                    self.done[run] = future.result()
+                    _keep(work, run, self.done[run])
+                    part.advance()
+
+    def rows(self, size: Size) -> list[dict[str, Any]]:
+        """One for every method, in their order."""
+        return [self._row(size, method) for of_size, method in self.field if of_size == size]
+
+    def _row(self, size: Size, method: Method) -> dict[str, Any]:
+        tried, finals = self.tuning(size, method), self.finals(size, method)
+        ends = [self.done[run] for run in finals]
+        tests = [end["test"] for end in ends]
+        return {
+            "method": method.name,
+            **asdict(method),
+            "rate": finals[0].rate,
+            "tuning": [{"rate": run.rate, "dev": self.done[run]["dev"], "steps": self.done[run]["steps"]} for run in tried],
+            "steps": round(statistics.mean(end["steps"] for end in ends)),
+            "seconds": round(statistics.mean(end["seconds"] for end in ends), 3),
+            "dev": round(statistics.mean(end["dev"] for end in ends), 3),
+            "test": round(statistics.mean(tests), 3),
+            "spread": round(statistics.stdev(tests), 3) if len(tests) > 1 else None,
+            "tests": tests,
+        }
+
+
+def field(name: str, quick: bool) -> list[Method]:
+    """What competes on a set."""
+    found = methods(DRAWS[name], with_chains=name != "turkish")
+    # The ends of the list and two of the middle reach every kind of loss and of draws there is.
+    return [*found[:5], *found[8:10], found[-4], *found[-2:]] if quick else found
+
+
+@contextmanager
+def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """Processes of one thread each. What was not begun is dropped when something goes wrong."""
+    fresh = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers, fresh, initializer=partial(torch.set_num_threads, 1))
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _file(work: Path, run: Run) -> tuple[Path, dict[str, Any]]:
+    """Where a run is kept, and what it depends on, which is kept with it."""
+    what = json.loads(json.dumps(asdict(run)))
+    return work / f"{hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]}.json", what
+
+
+def _keep(work: Path, run: Run, told: dict[str, Any]) -> None:
+    path, what = _file(work, run)
+    partial_file = path.with_suffix(".part")  # A file with the right name is a whole one.
+    partial_file.write_text(json.dumps({"run": what, "found": told}), encoding="utf-8")
+    partial_file.replace(path)
+
+
+def _kept(work: Path, run: Run) -> dict[str, Any] | None:
+    path, what = _file(work, run)
+    if not path.is_file():
+        return None
+    kept = json.loads(path.read_text("utf-8"))
+    return kept["found"] if kept["run"] == what else None
+
+
+# ---- the command ---------------------------------------------------------------------------------------------------------
+
+
+def show(title: str, rows: list[dict[str, Any]]) -> None:
+    """Prints one table, the least error first."""
+    table = Table(title=title)
+    table.add_column("method", no_wrap=True)
+    for head in ("test error, %", "±", "dev error, %", "rate", "steps"):
+        table.add_column(head, justify="right")
+    for row in sorted(rows, key=lambda row: row["test"]):
+        spread = "–" if row["spread"] is None else f"{row['spread']:.2f}"
+        cells = (f"{row['test']:.2f}", spread, f"{row['dev']:.2f}", f"{row['rate']:g}", f"{row['steps']:,}")
+        table.add_row(row["method"], *cells)
+    Console(width=None if sys.stdout.isatty() else 120).print(table)
+
+
+def hashes(folder: Path | None) -> dict[str, str]:
+    """SHA-256 of the Turkish files."""
+    assert folder is not None
+    names = [f"tagging/{name}.conllu.xz" for name in TURKISH]
+    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names}
+
+
+def arguments() -> argparse.Namespace:
+    """What the user asked for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="Examples:\n"
+        "  python benchmarks/proposals.py --workers 16                                the committed figures of chains\n"
+        "  python benchmarks/proposals.py --sets turkish --data DIR --workers 16      and of Turkish\n"
+        "  python benchmarks/proposals.py --sets chains --quick                       seconds: does it run?\n",
+    )
+    parser.add_argument("--data", type=Path, help="folder with tagging/ in it (default: variable LINEARCORE_DATA)")
+    parser.add_argument("--sets", default="chains", help="chains, turkish, or both with a comma (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, help="of training, for every run (default: 4 and 8 for chains, 35)")
+    parser.add_argument("--seeds", type=int, default=3, help="runs with the chosen rate (default: %(default)s)")
+    parser.add_argument("--workers", type=int, default=1, help="runs side by side, one thread each (default: %(default)s)")
+    parser.add_argument("--work", type=Path, help="folder for finished runs, from which an interrupted study goes on")
+    parser.add_argument("--quick", action="store_true", help="toy size: a smoke test, not a result")
+    parser.add_argument("--out", type=Path, help="JSON, for one set (default: benchmarks/results/proposals_SET.json)")
+    return parser.parse_args()
+
+
+def run_set(name: str, args: argparse.Namespace, work: Path) -> None:
+    """Runs one of `SETS`, prints its tables and writes its record."""
+    folder = args.data or (Path(os.environ["LINEARCORE_DATA"]) if os.environ.get("LINEARCORE_DATA") else None)
+    sizes = {key: size for key, size in (QUICK if args.quick else SIZES).items() if key.startswith(name)}
+    if args.seconds is not None:
+        sizes = {key: replace(size, seconds=args.seconds) for key, size in sizes.items()}
+    told = {key: load(size, folder).told() for key, size in sizes.items()}
+    study = Study(sizes, args, folder)
+    study.perform(work)
+    results = {key: told[key] | {"methods": study.rows(size)} for key, size in sizes.items()}
+    for key, found in results.items():
+        show(f"{key}, {found['num_tags']} tags, {sizes[key].seconds:g} s", found["methods"])
+    command = f"python benchmarks/proposals.py --sets {name}" + (" --data DIR" if name == "turkish" else "")
+    given = {"seconds": (args.seconds, None), "seeds": (args.seeds, 3), "workers": (args.workers, 1)}
+    command += "".join(f" --{key} {value:g}" for key, (value, usual) in given.items() if value != usual)
+    settings = {"sizes": {key: asdict(size) for key, size in sizes.items()}, "seeds": args.seeds, "workers": args.workers}
+    settings |= {"listed": LISTED, "refresh": REFRESH, "files": hashes(folder) if name == "turkish" else {}}
+    out = args.out or RESULTS / f"proposals_{name}.json"
+    write_record(out, command=command + " --quick" * args.quick, settings=settings, results={"sets": results}, seed=0)
+    print(f"written to {out}")
+
+
+def main() -> None:
+    """Runs the sets one after the other."""
+    args = arguments()
+    torch.set_num_threads(1)
+    try:
+        names = [name.strip() for name in args.sets.split(",")]
+        for name in names:
+            if name not in SETS:
+                raise UsageError(f"--sets takes chains and turkish, and {name!r} is neither")
+        if args.out is not None and len(names) > 1:
+            raise UsageError("--out names one file, and every set has a record of its own: leave one of them out")
+        with tempfile.TemporaryDirectory() as scratch:
+            work = args.work or Path(scratch)
+            work.mkdir(parents=True, exist_ok=True)
+            for name in names:
+                run_set(name, args, work)
+    except (UsageError, OSError) as error:
+        print(f"proposals.py: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()
