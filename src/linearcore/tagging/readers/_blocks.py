@@ -37,10 +37,10 @@ def blocks(lines: Iterable[str], name: str) -> Iterator[tuple[int, list[str]]]:
         yield number - len(block) + 1, block
 
 
-def too_long(name: str, line: int) -> ReaderError:
+def too_long(name: str, line: int, what: str = "lines", advice: str = "put a blank line after each sentence") -> ReaderError:
     """The error for a sentence that never ends."""
-    wrong = f"the sentence that begins here has more than {LONGEST_SENTENCE:,} lines"
-    return ReaderError.at(name, line, wrong, "put a blank line after each sentence")
+    wrong = f"the sentence that begins here has more than {LONGEST_SENTENCE:,} {what}"
+    return ReaderError.at(name, line, wrong, advice)
 
 
 class Preamble:

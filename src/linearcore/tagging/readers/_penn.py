@@ -64,6 +64,6 @@ def penn(lines: Iterable[str], name: str, with_tags: bool) -> Iterator[Sentence]
                     yield Sentence.of_pairs(words, tags, with_tags, first)
                     words, tags = [], []
         if len(words) > LONGEST_SENTENCE or len(opened) > LONGEST_SENTENCE:
-            raise too_long(name, first)
+            raise too_long(name, first, "words or brackets", "balance the brackets")
     if opened:
         raise ReaderError.at(name, first, "the tree that begins here is never closed", "balance the brackets")

@@ -13,7 +13,7 @@ from linearcore.tagging.readers._error import ReaderError
 from linearcore.tagging.readers._open import Source
 from linearcore.tagging.readers._penn import penn
 from linearcore.tagging.readers._sentence import Sentence
-from linearcore.tagging.readers._tag_columns import CONLLU_NAMES, TagColumns
+from linearcore.tagging.readers._tag_columns import CONLLU_NAMES, LAST, TagColumns
 
 FORMATS = ("auto", "conllu", "columns", "penn", "brown")
 _CORPORA = {"penn": penn, "brown": brown}
@@ -107,6 +107,6 @@ def _check_columns(file: str, columns: TagColumns | None, format: str) -> None:
     if format == "columns" and columns.has_conllu_names:
         wrong = f"this is a column file, whose columns have no names such as {columns}"
         raise ReaderError.at(file, None, wrong, "give their numbers, counted from 1, or 'last'")
-    if format in _CORPORA and columns.indices not in ((-1,), (1,)):
+    if format in _CORPORA and (columns.has_conllu_names or columns.indices not in ((LAST,), (1,))):
         wrong = f"a word of the format {format} has one tag and no column {columns}"
         raise ReaderError.at(file, None, wrong, "ask for 'tag'")

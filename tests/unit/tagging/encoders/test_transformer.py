@@ -5,7 +5,7 @@ import torch
 
 pytest.importorskip("transformers")
 
-from linearcore.tagging.encoders._transformer import FOLDER, TransformerEncoder
+from linearcore.tagging.encoders._transformer import TransformerEncoder
 from tests.tiny_transformer import byte_level, real_encoder, tiny_bert, transformers, word_piece, write_encoder
 
 SENTENCES = [
@@ -97,12 +97,13 @@ def test_two_passes_are_equal_and_move_to_another_dtype():
 
 def test_saved_and_loaded_it_is_the_same_but_for_weights(tmp_path):
     encoder = TransformerEncoder.from_pretrained(write_encoder(tmp_path / "given"), max_length=9).eval()
-    settings = encoder.save(tmp_path)
-    files = {path.name for path in (tmp_path / FOLDER).iterdir()}
+    saved = tmp_path / "saved"
+    settings = encoder.save(saved)
+    files = {path.name for path in saved.iterdir()}
     assert "config.json" in files and {Path(name).suffix for name in files} == {".json"}
-    assert not any(str(tmp_path) in path.read_text("utf-8") for path in (tmp_path / FOLDER).iterdir())
+    assert not any(str(tmp_path) in path.read_text("utf-8") for path in saved.iterdir())
     state = torch.get_rng_state()
-    loaded = TransformerEncoder.load(tmp_path, settings).eval()
+    loaded = TransformerEncoder.load(saved, settings).eval()
     assert torch.equal(torch.get_rng_state(), state)
     assert loaded.load_state_dict(encoder.state_dict()) is not None
     assert loaded.max_length == 9
@@ -124,6 +125,7 @@ def test_half_precision_weights_are_widened(tmp_path):
     assert {weight.dtype for weight in encoder.parameters()} == {torch.float32}
     loaded = TransformerEncoder.load(tmp_path, encoder.save(tmp_path))
     assert {weight.dtype for weight in loaded.parameters()} == {torch.float32}
+    assert '"dtype": "float32"' in (tmp_path / "config.json").read_text("utf-8")
 
 
 def assert_one_line(error, *words):
@@ -180,8 +182,12 @@ def test_a_slow_tokenizer_is_refused(tmp_path, monkeypatch):
 
 
 def test_files_that_save_did_not_write_are_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"`folder` must hold transformer/config\.json, got none"):
+    with pytest.raises(ValueError, match=r"`folder` must hold config\.json of a transformer, got none"):
         TransformerEncoder.load(tmp_path, {})
+    (tmp_path / "config.json").write_text('{"model_type": "nothing"}')
+    with pytest.raises(ValueError, match="`path` must be a Hugging Face encoder") as error:
+        TransformerEncoder.load(tmp_path, {})
+    assert_one_line(error)
 
 
 def test_a_real_model_knows_every_word_of_a_long_sentence():

@@ -41,6 +41,7 @@ def test_the_encoder_keeps_its_weights_and_the_rest_is_fresh(folder, loss):
     given = transformers.BertModel.from_pretrained(folder).state_dict()
     found = model.encoder.state_dict()
     assert found and all(torch.equal(found[name], given[name]) for name in found)
+    assert set(given) - set(found) == {"pooler.dense.weight", "pooler.dense.bias"}
     assert 0.01 < model.projection.weight.std() < 0.03 and not model.projection.bias.any()
     if loss != "ce":
         assert 0 < model.head.transitions.abs().max() <= 0.1
@@ -178,6 +179,12 @@ def test_constraints_are_there_after_loading_on_any_dtype(folder, tmp_path):
     assert torch.equal(again.head._allowed_transitions, again.head.constraints.transitions)
     assert torch.equal(again.head._allowed_start, torch.tensor([True, True, False]))
     assert not found["missing_keys"]
+
+
+def test_the_dtype_of_a_foreign_configuration_is_not_taken_over():
+    small = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
+    model = ChainForTokenClassification(ChainConfig(transformers.BertConfig(dtype="float16", **small)))
+    assert {weight.dtype for weight in model.parameters()} == {torch.float32}
 
 
 def test_without_a_tokenizer_every_token_is_a_word_and_it_is_said(tmp_path):

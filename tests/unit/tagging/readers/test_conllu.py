@@ -151,20 +151,20 @@ EMPTY = "number the empty nodes after word 3 as 3.1, 3.2, …"
             words("1") + "\n\n# late\n\n# later",
             "3: no sentence follows these lines, so they could not be written back; remove",
         ),
-        (
-            "# a\n" * (LONGEST_SENTENCE + 1),
-            "1: the sentence that begins here has more than 100,000 lines; put a blank line after",
-        ),
-        (
-            "\n# a\n" * LONGEST_SENTENCE,
-            "2: the sentence that begins here has more than 100,000 lines; put a blank line after",
-        ),
     ],
 )
 def test_messages(text, message):
     with pytest.raises(ReaderError) as caught:
         read(text)
     assert str(caught.value).startswith(f"x.conllu:{message}")
+
+
+@pytest.mark.parametrize(("text", "line"), [("# a\n", 1), ("\n# a\n", 2), ("1\ta\n", 1)], ids=["comments", "parts", "words"])
+def test_message_for_sentences_without_an_end(text, line):
+    with pytest.raises(ReaderError) as caught:
+        read(text * (LONGEST_SENTENCE + 1))
+    wrong = "the sentence that begins here has more than 100,000 lines; put a blank line after each sentence"
+    assert str(caught.value) == f"x.conllu:{line}: {wrong}"
 
 
 def test_sentences_before_a_fault_are_given():

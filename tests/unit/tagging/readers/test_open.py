@@ -112,6 +112,7 @@ def test_members_are_in_order_and_without_what_systems_add(tmp_path):
         (b"BZh91AY&SY", ": bzip2 is not read; unpack it, or pack it as .xz, .gz or .zip"),
         (b"PK\x05\x06" + bytes(18), ": the archive holds no file; pack the text into it"),
     ],
+    ids=range(11),  # Some of these files are too long to be the name of a test.
 )
 def test_messages_about_the_text(tmp_path, data, message):
     (tmp_path / "text").write_bytes(data)

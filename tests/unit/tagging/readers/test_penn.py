@@ -46,10 +46,17 @@ def test_written_as_pairs():
         ("( (NN) )", "1: a bracket without a word; write (TAG word)"),
         ("()", "1: a bracket without a word; write (TAG word)"),
         ("(NN a\n", "1: the tree that begins here is never closed"),
-        ("(" * 100_001, "1: the sentence that begins here has more than 100,000 lines"),
     ],
 )
 def test_messages(text, message):
     with pytest.raises(ReaderError) as caught:
         read(text)
     assert str(caught.value).startswith(f"x.mrg:{message}")
+
+
+@pytest.mark.parametrize("text", ["(", " (NN a)"], ids=["brackets", "words"])
+def test_message_for_trees_without_an_end(text):
+    with pytest.raises(
+        ReaderError, match=r"^x\.mrg:1: the sentence that begins here has more than 100,000 words or brackets; balance"
+    ):
+        read("(" + text * 100_001)

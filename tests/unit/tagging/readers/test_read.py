@@ -146,8 +146,11 @@ def test_messages_about_archives(tmp_path):
     path = archive(tmp_path / "y", brown__ca01="a/A", brown__ca02="b/B c")
     with pytest.raises(ReaderError, match=r"y\(brown/ca02\):1: 'c' is not word/tag"):
         summary(path)
-    with pytest.raises(ReaderError, match="y: a word of the format brown has one tag and no column upos; ask for 'tag'"):
-        summary(path, "upos")
+    for tag in ("upos", "form", "3"):
+        with pytest.raises(
+            ReaderError, match=f"y: a word of the format brown has one tag and no column {tag}; ask for 'tag'"
+        ):
+            summary(path, tag)
 
 
 def test_a_file_is_closed_when_reading_stops_early(tmp_path, monkeypatch):
