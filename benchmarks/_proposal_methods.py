@@ -1,50 +1,16 @@
 """The ways to train that `proposals.py` compares, and where each gets its candidates from."""
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
-from linearcore.proposals import Candidates, Hard, Mixture, Proposal, Uniform, Unigram, hardest
+from linearcore.proposals import Hard, InBatch, Mixture, Proposal, Uniform, Unigram, hardest
 
 #: Competitors in a list of `Hard`, and the steps after which the lists are made anew.
 LISTED, REFRESH = 16, 200
 
 TOKEN, ALL, CRF, STRUCTURED, SAMPLED = "token", "all", "crf", "structured", "sampled"
-
-
-@dataclass(frozen=True, kw_only=True)
-class InBatch(Proposal):
-    """The tags of the batch itself, each for sure, and draws for the rest: one shared set, so one product for all sites.
-
-        Σ_{v≠y} f(v) = Σ_{v∈batch, v≠y} f(v) + E_{v~q} 1[v ∉ batch ∪ {y}] f(v)/q(v)
-
-    Unbiased for every batch, since which tags are in it does not depend on the draws. Frequent tags are nearly always there.
-
-    Args:
-        rest: the law of the draws.
-    """
-
-    rest: Proposal = field(default_factory=Uniform)
-
-    def sample(self, size: tuple[int, ...], num_classes: int, like: Tensor, generator: torch.Generator | None) -> Tensor:
-        return self.rest.sample(size, num_classes, like, generator)
-
-    def log_prob(self, index: Tensor, num_classes: int) -> Tensor:
-        return self.rest.log_prob(index, num_classes)
-
-    def candidates(
-        self, target: Tensor, num_classes: int, num_samples: int, generator: torch.Generator | None = None
-    ) -> Candidates:
-        """As many as the batch has tags, and K draws, for targets (N,)."""
-        known = target.unique().unsqueeze(0)
-        drawn = super().candidates(target, num_classes, num_samples, generator)
-        sure = torch.zeros(len(target), known.shape[1]).masked_fill(known == target.unsqueeze(-1), -math.inf)
-        rest = drawn.log_weight.masked_fill(torch.isin(drawn.index, known), -math.inf)
-        index = torch.cat([known.expand(len(drawn.index), -1), drawn.index], -1)
-        return Candidates(index, torch.cat([sure, rest], -1))
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ class Case:
         )
 
     def proposals(self) -> str:
-        """Which come near, and what uniform draws lose."""
+        """Which come near, which is best for each number of draws, and what uniform draws lose."""
         near = [row["method"] for row in self.sampled if row["test"] - self.all["test"] <= NEAR]
         uniform = [row for row in self.shared if row["draws"] == "uniform"]
         losses = ", ".join(f"{row['test'] - self.all['test']:+.1f} with K = {row['samples']}" for row in uniform)
@@ -76,6 +76,10 @@ class Case:
             if near
             else (f"{self.name}: no sampled way is within {NEAR:g} points of all candidates")
         )
+        sizes = sorted({row["samples"] for row in self.shared})
+        best = [min((row for row in self.shared if row["samples"] == size), key=lambda row: row["dev"]) for size in sizes]
+        told = ", ".join(f"*{row['method']}* ({row['test']:.2f} % on test)" for row in best)
+        text += f"; the best on dev for each K are {told}"
         return f"{text}; uniform draws are off by {losses} points" if losses else text
 
     def draws(self) -> str:
@@ -210,7 +214,8 @@ step is the longer one."""
 
 _WHICH = """**Which proposal?** A few competitors make up most of the sum over all. A draw that misses them teaches next
 to nothing, however unbiased it is; lists of hard competitors (`Hard`), tags by frequency (`Unigram`) and the tags of the
-batch itself are ways to look where they may be."""
+batch itself (`InBatch`) are ways to look where they may be. `InBatch` needs nothing to be counted or listed
+beforehand:"""
 
 _MANY = """**How many draws?** With shared draws, K more candidates are K more columns of one product; they lessen bias
 and variance, and lengthen the step. For the proposal that was best on dev:"""
@@ -232,18 +237,16 @@ from torch import nn
 
 import linearcore as lc
 from linearcore.optim import SparseAdamW
-from linearcore.proposals import Hard, Unigram, hardest
+from linearcore.proposals import InBatch
 
-num_tags, counts = 3000, torch.randint(1, 100, (3000,))  # how often each tag is in the training data
+num_tags = 3000
 encoder, layer = nn.Linear(16, 32), nn.Linear(32, num_tags)  # any network, and its last layer
 head = lc.LinearCoreChain(num_tags, batch_first=True, rank=16)
 dense = torch.optim.Adam(encoder.parameters(), lr=3e-3)
 sparse = SparseAdamW([*layer.parameters(), *head.parameters()], lr=3e-3, weight_decay=0.0)
 
-frequent = Unigram(counts=counts)
-for step in range(3):
-    if step % 200 == 0:  # Old lists are unbiased as well; they only get worse.
-        proposal = Hard(table=hardest(layer.weight, 16), rest=frequent)  # or `frequent` alone, which is quicker
+proposal = InBatch()  # or Unigram(counts=…), with how often each tag is in the training data
+for _ in range(3):
     inputs, tags = torch.randn(4, 10, 16), torch.randint(num_tags, (4, 10))
     loss = head.sampled(encoder(inputs).relu(), layer, tags, proposal=proposal, num_samples=64, reduction="token_mean")
     loss.backward()
@@ -257,8 +260,8 @@ _TABLES = """## Error after a fixed time
 One thread a run, and every way has the same seconds; only training counts, lists of hard competitors included. The
 learning rate falls to zero over that time. It is the one of a grid that erred least on dev with a seed of its own; a
 cell is the mean test error of the other seeds, their standard deviation, and the steps that were made. "hard 16" are 16
-listed competitors for every tag beside the K draws; "in batch" are the tags of the batch for sure beside K uniform
-draws, a proposal of twenty lines in `benchmarks/_proposal_methods.py` and an example for one of your own."""
+listed competitors for every tag beside the K draws; "in batch" (`InBatch`) are the tags of the batch for sure beside K
+uniform draws."""
 
 _LEFT_OUT = """Left out, and why:
 

@@ -149,24 +149,6 @@ def test_an_interrupted_study_of_proposals_goes_on_from_its_folder(tmp_path):
     assert len(rows) > 5 and all(len(row["tests"]) == 2 and row["steps"] > 0 for row in rows)
 
 
-def test_the_tags_of_the_batch_and_draws_stand_for_all_competitors():
-    code = f"""
-import sys; sys.path.insert(0, {str(BENCHMARKS)!r})
-import torch
-from _proposal_methods import InBatch
-torch.manual_seed(0)
-target, values = torch.tensor([1, 4, 4]), torch.arange(1.0, 10.0).square()
-total = torch.zeros(3)
-for _ in range(4000):
-    found = InBatch().candidates(target, 9, 5)
-    total += (found.log_weight.exp() * values[found.index]).sum(-1)
-exact = values.sum() - values[target]
-assert ((total / 4000 / exact - 1).abs() < 0.02).all(), (total / 4000, exact)
-"""
-    done = fresh_python("-c", code, OMP_NUM_THREADS="1")
-    assert done.returncode == 0, done.stderr
-
-
 def test_a_bias_is_told_from_the_noise_of_its_measurement():
     code = f"""
 import sys; sys.path.insert(0, {str(BENCHMARKS)!r})

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from linearcore import LinearCore, multiclass_loss, sampled_multiclass_loss
 from linearcore.heads import LinearCoreChain
-from linearcore.proposals import Hard, LogUniform, Mixture, Proposal, Uniform, Unigram
+from linearcore.proposals import Hard, InBatch, LogUniform, Mixture, Proposal, Uniform, Unigram
 from linearcore.structures import Constraints, Hamming
 
 NUM_CLASSES, WIDTH = 4, 2
@@ -25,6 +25,7 @@ LAWS: dict[str, Callable[[bool], Proposal]] = {
     "log uniform": lambda shared: LogUniform(shared=shared),
     "mixture": lambda shared: Mixture(shared=shared, parts=(Unigram(counts=COUNTS), LogUniform()), weights=(1, 2)),
     "hard": lambda shared: Hard(shared=shared, table=TABLE, rest=LogUniform()),
+    "in batch": lambda shared: InBatch(shared=shared, rest=LogUniform()),
 }
 every_law = pytest.mark.parametrize("make", LAWS.values(), ids=LAWS.keys())
 shared_or_not = pytest.mark.parametrize("shared", (True, False), ids=("shared", "own"))
@@ -53,7 +54,7 @@ def with_gradients(loss: Tensor, leaves: list[Tensor]) -> Found:
 def told(proposal: Proposal, draws: tuple[int, ...]) -> Proposal:
     """The proposal, with these draws in every row."""
     proposal = copy.copy(proposal)
-    object.__setattr__(proposal, "sample", lambda size, *_: torch.tensor(draws).expand(size))
+    object.__setattr__(proposal, "sample", lambda size, *_: torch.tensor(draws).expand(size).contiguous())
     return proposal
 
 
@@ -78,6 +79,8 @@ def agree(found: Found, exact: Found) -> bool:
 # Multi-class.
 
 TARGET = torch.tensor([0, 3, 1, -100, 1, 2])
+#: All classes leave `InBatch` nothing to draw. Here 2 is drawn, and 0 is in the batch for the ignored row alone.
+FEW = torch.tensor([3, 3, 1, -100, 1, 3])
 SAMPLE_WEIGHT = torch.tensor([1.0, 0.5, 2.0, 9.0, 0.0, 1.5]).double()
 LOSSES: dict[str, dict[str, object]] = {
     "sum": {"normalize": False, "reduction": "sum"},
@@ -93,15 +96,21 @@ def leaves_of_loss() -> list[Tensor]:
     return [drawn(*shape, seed=place).requires_grad_() for place, shape in enumerate(shapes)]
 
 
-def dense_loss(**options: object) -> Found:
+def dense_loss(target: Tensor = TARGET, **options: object) -> Found:
     hidden, weight, bias = leaves = leaves_of_loss()
-    return with_gradients(multiclass_loss(hidden @ weight.t() + bias, TARGET, form="pairwise", **options), leaves)
+    return with_gradients(multiclass_loss(hidden @ weight.t() + bias, target, form="pairwise", **options), leaves)
 
 
-def sampled_loss(proposal: Proposal, num_samples: int, generator: torch.Generator | None = None, **options: object) -> Found:
+def sampled_loss(
+    proposal: Proposal,
+    num_samples: int,
+    generator: torch.Generator | None = None,
+    target: Tensor = TARGET,
+    **options: object,
+) -> Found:
     hidden, weight, bias = leaves = leaves_of_loss()
     loss = sampled_multiclass_loss(
-        hidden, weight, TARGET, linear_bias=bias, form="pairwise", proposal=proposal, num_samples=num_samples,
+        hidden, weight, target, linear_bias=bias, form="pairwise", proposal=proposal, num_samples=num_samples,
         sparse=False, generator=generator, **options,
     )  # fmt: skip
     return with_gradients(loss, leaves)
@@ -115,6 +124,16 @@ def test_the_mean_over_all_draws_is_the_loss(
 ) -> None:
     """And so are the means of its gradients by hidden states, weight and bias."""
     found = expected(make(shared), lambda law, num_samples: sampled_loss(law, num_samples, **options))
+    assert agree(found, dense_loss(**options))
+
+
+@shared_or_not
+@pytest.mark.parametrize("options", LOSSES.values(), ids=LOSSES.keys())
+def test_the_mean_over_all_draws_is_the_loss_where_a_class_is_not_in_the_batch(
+    shared: bool, options: dict[str, object]
+) -> None:
+    options = {"target": FEW, **options}
+    found = expected(LAWS["in batch"](shared), lambda law, num_samples: sampled_loss(law, num_samples, **options))
     assert agree(found, dense_loss(**options))
 
 
@@ -147,10 +166,11 @@ def is_unbiased(estimates: list[Found], exact: Found) -> bool:
 
 @every_law
 @shared_or_not
-def test_real_draws_are_unbiased(make: Callable[[bool], Proposal], shared: bool) -> None:
+@pytest.mark.parametrize("target", (TARGET, FEW), ids=("all", "few"))
+def test_real_draws_are_unbiased(make: Callable[[bool], Proposal], shared: bool, target: Tensor) -> None:
     generator = stream(1)
-    found = [sampled_loss(make(shared), NUM_SAMPLES, generator) for _ in range(REPEATS)]
-    assert is_unbiased(found, dense_loss())
+    found = [sampled_loss(make(shared), NUM_SAMPLES, generator, target) for _ in range(REPEATS)]
+    assert is_unbiased(found, dense_loss(target))
 
 
 @shared_or_not
@@ -164,6 +184,8 @@ def test_as_many_real_draws_see_a_wrong_weight(shared: bool) -> None:
 #: One a chain: on to the end, cut off, with holes. The tag of −100 is a hole in the first and comes in front of the last.
 MASK = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0], [1, 0, 0, 1, 1], [1, 1, 1, 1, 0]]).bool().t()
 TAGS = torch.tensor([[0, 2, -100, 3, 1], [3, 3, 0, 0, 0], [1, -7, 99, 0, 3], [-100, 2, 0, 2, 0]]).t()
+#: Without tag 2, and with 0 under the mask alone.
+FEW_TAGS = torch.tensor([[3, 1, -100, 3, 1], [3, 3, 0, 0, 0], [1, -7, 99, 3, 3], [-100, 3, 1, 3, 0]]).t()
 #: The tags above obey.
 CONSTRAINTS = Constraints.forbid(NUM_CLASSES, pairs=[(1, 1), (2, 1), (0, 0), (3, 2)], start=[], end=[0])
 TAG_WEIGHT = torch.tensor([0.5, 2.0, 0.0, 1.25], dtype=torch.float64)
@@ -198,17 +220,21 @@ def turned(head: LinearCoreChain, tensor: Tensor) -> Tensor:
     return tensor.transpose(0, 1) if head.batch_first else tensor
 
 
-def dense_head(head: LinearCoreChain) -> Found:
+def dense_head(head: LinearCoreChain, tags: Tensor = TAGS) -> Found:
     hidden, weight, bias, *_ = leaves = leaves_of_head(head)
-    emissions, tags, mask = (turned(head, part) for part in (hidden @ weight.t() + bias, TAGS, MASK))
+    emissions, tags, mask = (turned(head, part) for part in (hidden @ weight.t() + bias, tags, MASK))
     return with_gradients((UPSTREAM * -head(emissions, tags, mask, reduction="none")).sum(), leaves)
 
 
 def sampled_head(
-    head: LinearCoreChain, proposal: Proposal, num_samples: int, generator: torch.Generator | None = None
+    head: LinearCoreChain,
+    proposal: Proposal,
+    num_samples: int,
+    generator: torch.Generator | None = None,
+    tags: Tensor = TAGS,
 ) -> Found:
     hidden, weight, bias, *_ = leaves = leaves_of_head(head)
-    states, tags, mask = (turned(head, part) for part in (hidden, TAGS, MASK))
+    states, tags, mask = (turned(head, part) for part in (hidden, tags, MASK))
     losses = head.sampled(
         states, (weight, bias), tags, mask, proposal=proposal, num_samples=num_samples, reduction="none", sparse=False,
         generator=generator,
@@ -228,12 +254,23 @@ def test_the_mean_over_all_draws_is_the_loss_of_a_chain(
     assert agree(found, dense_head(head))
 
 
+@shared_or_not
+@pytest.mark.parametrize("options", HEADS.values(), ids=HEADS.keys())
+def test_the_mean_over_all_draws_is_the_loss_of_a_chain_where_a_tag_is_not_in_the_batch(
+    shared: bool, options: dict[str, object]
+) -> None:
+    head = head_of(**options)
+    found = expected(LAWS["in batch"](shared), lambda law, num_samples: sampled_head(head, law, num_samples, tags=FEW_TAGS))
+    assert agree(found, dense_head(head, FEW_TAGS))
+
+
 @every_law
 @shared_or_not
-def test_real_draws_are_unbiased_for_a_chain(make: Callable[[bool], Proposal], shared: bool) -> None:
+@pytest.mark.parametrize("tags", (TAGS, FEW_TAGS), ids=("all", "few"))
+def test_real_draws_are_unbiased_for_a_chain(make: Callable[[bool], Proposal], shared: bool, tags: Tensor) -> None:
     head, generator = head_of(), stream(2)
-    found = [sampled_head(head, make(shared), NUM_SAMPLES, generator) for _ in range(REPEATS // 2)]
-    assert is_unbiased(found, dense_head(head))
+    found = [sampled_head(head, make(shared), NUM_SAMPLES, generator, tags) for _ in range(REPEATS // 2)]
+    assert is_unbiased(found, dense_head(head, tags))
 
 
 def test_as_many_real_draws_see_a_wrong_weight_of_a_chain() -> None:

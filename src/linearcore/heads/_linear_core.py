@@ -111,7 +111,7 @@ class LinearCoreChain(ChainHead):
 
         Nothing as wide as |Y| is made, and with `sparse` neither are gradients, so that a step with torch.optim.SGD or
         SparseAdam costs the same for a hundred tags and for a hundred thousand. `pairwise` is unbiased for the loss
-        over all candidates, gradients included; `logodds` is biased, O(1/num_samples), least with `proposals.Hard`;
+        over all candidates, gradients included; `logodds` is biased, O(1/num_samples), less with `proposals.InBatch`;
         `centered` needs all candidates and is refused.
 
         Args:

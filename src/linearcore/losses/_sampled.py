@@ -36,7 +36,7 @@ def sampled_multiclass_loss(
     with torch.optim.SGD or SparseAdam costs the same for a thousand classes and for a million.
 
         pairwise   Σ_k weight_k φ(s_y − s_k)                  unbiased for `multiclass_loss(form="pairwise")`
-        logodds    φ(s_y − log Σ_k weight_k e^{s_k})          biased for form="logodds", O(1/K); see `proposals.Hard`
+        logodds    φ(s_y − log Σ_k weight_k e^{s_k})          biased for form="logodds", O(1/K); see `proposals.InBatch`
 
     Args:
         hidden: (N, d) inputs of the last layer.

@@ -5,17 +5,20 @@ weight of one over that probability makes the sum over the few an unbiased estim
 
     Uniform()                        all alike; the baseline
     Unigram(counts=…), LogUniform()  by frequency
+    InBatch(rest=…)                  the classes of the batch for sure, draws for the rest
     Hard(table=…, rest=…)            known confusions for sure, draws for the rest
     Mixture(parts=…)                 of any of these
 
 What is unbiased is the *sum*, so losses that are sums over competitors (`pairwise`) are, and their gradients. `logodds` is a
-function of the logarithm of a sum, so that its estimate is biased, less with more draws, and least with `Hard`.
+function of the logarithm of a sum, so that its estimate is biased: less with more draws, and least with those that have
+the largest terms for sure (`InBatch`, `Hard`).
 
 `proposals.sequences` has laws over whole tag sequences, for the paper's sums over pairs of outputs.
 """
 
 from linearcore.proposals._base import Candidates, Proposal, check_num_samples
 from linearcore.proposals._hard import Hard, hardest
+from linearcore.proposals._in_batch import InBatch
 from linearcore.proposals._log_uniform import LogUniform
 from linearcore.proposals._mixture import Mixture
 from linearcore.proposals._uniform import Uniform
@@ -24,6 +27,7 @@ from linearcore.proposals._unigram import Unigram
 __all__ = [
     "Candidates",
     "Hard",
+    "InBatch",
     "LogUniform",
     "Mixture",
     "Proposal",

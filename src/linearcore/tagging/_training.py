@@ -195,7 +195,7 @@ class _Run:
             part.advance()
             due = self.out is not None and time.monotonic() - self.saved_at >= self.every
             if due or interrupt or time.perf_counter() - looked > _LOOK or state.batch == len(buckets):
-                self._count(total, words, time.perf_counter() - started)
+                self._count(total, words, started)
                 total, words, started = None, 0, time.perf_counter()
                 looked = started
                 part.describe(self._line())
@@ -205,9 +205,11 @@ class _Run:
                 self._stop()
         return rate
 
-    def _count(self, total: Tensor | None, words: int, seconds: float) -> None:
+    def _count(self, total: Tensor | None, words: int, started: float) -> None:
         state = self.state
         value = 0.0 if total is None else float(total)
+        # Only now, since reading the loss waits for what the device has yet to do.
+        seconds = time.perf_counter() - started
         if value != value:
             raise FloatingPointError(
                 f"the loss is not a number in epoch {state.epoch + 1}, batch {state.batch}; try a smaller rate"

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from linearcore import sampled_multiclass_loss
 from linearcore.heads import LinearCoreChain
 from linearcore.losses import Form, LogOdds, Pairwise
-from linearcore.proposals import Hard, LogUniform, Proposal, Uniform
+from linearcore.proposals import Hard, InBatch, LogUniform, Proposal, Uniform
 from linearcore.structures import Constraints, Hamming
 from linearcore.surrogates import LinearCore, Surrogate
 from tests.cases import A_FEW, allows
@@ -40,7 +40,9 @@ OTHERS = torch.tensor([[1, 2, 3], [0, 2, 3], [3, 0, 1], [2, 1, 0]])
 #: Everyone, and by accident the tag itself and one twice.
 ALL = Hard(table=torch.cat([OTHERS, torch.arange(NUM_TAGS).unsqueeze(-1), OTHERS[:, :1]], -1), rest=LogUniform())
 SHARED, OWN, LISTED = Uniform(), Uniform(shared=False), Hard(table=OTHERS[:, :1], shared=False)
-every_way = pytest.mark.parametrize("proposal", (SHARED, OWN, LISTED), ids=("shared", "own", "listed"))
+every_way = pytest.mark.parametrize(
+    "proposal", (SHARED, OWN, LISTED, InBatch()), ids=("shared", "own", "listed", "in batch")
+)
 
 
 def stream(seed: int = 0) -> torch.Generator:
@@ -214,7 +216,7 @@ def test_the_projection_in_three_ways() -> None:
     torch.testing.assert_close(loss(bare), -head(bare(hidden), FULL_TAGS))
 
 
-@every_way
+@pytest.mark.parametrize("proposal", (SHARED, OWN, LISTED), ids=("shared", "own", "listed"))
 def test_the_same_seed_gives_the_same_loss_and_leaves_the_global_stream_alone(proposal: Proposal) -> None:
     head, before = head_of(), torch.get_rng_state()
     given = leaves(head)

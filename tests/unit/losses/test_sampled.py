@@ -9,7 +9,7 @@ from torch import Tensor
 
 from linearcore import LinearCore, multiclass_loss, sampled_multiclass_loss
 from linearcore.losses import Form, LogOdds, Pairwise, class_scores
-from linearcore.proposals import Hard, LogUniform, Proposal, Uniform, hardest
+from linearcore.proposals import Hard, InBatch, LogUniform, Proposal, Uniform, hardest
 from linearcore.surrogates import Surrogate
 from tests.cases import A_FEW, allows
 
@@ -22,7 +22,9 @@ FORMS: dict[str, Form] = {"sum": Pairwise(normalize=False), "mean": Pairwise(), 
 every_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
 every_reduction = pytest.mark.parametrize("reduction", ("none", "sum", "mean"))
 SHARED, OWN, LISTED = Uniform(), Uniform(shared=False), Hard(table=OTHERS[:, :2])
-every_way = pytest.mark.parametrize("proposal", (SHARED, OWN, LISTED), ids=("shared", "own", "listed"))
+every_way = pytest.mark.parametrize(
+    "proposal", (SHARED, OWN, LISTED, InBatch()), ids=("shared", "own", "listed", "in batch")
+)
 
 
 def stream(seed: int = 0) -> torch.Generator:

@@ -11,6 +11,7 @@ from torch import Tensor
 from linearcore.proposals import (
     Candidates,
     Hard,
+    InBatch,
     LogUniform,
     Mixture,
     Proposal,
@@ -49,6 +50,8 @@ LAWS: dict[str, Callable[[int, bool], Proposal]] = {
     "hard by frequency": lambda n, shared: Hard(
         shared=shared, table=table(n), rest=Unigram(shared=not shared, counts=counts(n))
     ),
+    "in batch": lambda n, shared: InBatch(shared=shared),
+    "in batch by frequency": lambda n, shared: InBatch(shared=shared, rest=Unigram(shared=not shared, counts=counts(n))),
 }
 every_law = pytest.mark.parametrize("make", LAWS.values(), ids=LAWS.keys())
 every_size = pytest.mark.parametrize("num_classes", (1, 2, 7, 1000))
@@ -76,7 +79,7 @@ def probabilities(proposal: Proposal, num_classes: int) -> list[float]:
             weights = proposal.weights or ()
             parts = zip(*(probabilities(part, num_classes) for part in proposal.parts), strict=True)
             return [sum(w * p for w, p in zip(weights, each, strict=True)) for each in parts]
-        case Hard():
+        case Hard() | InBatch():
             return probabilities(proposal.rest, num_classes)
     raise AssertionError(proposal)
 
@@ -182,14 +185,14 @@ def test_a_generator_leaves_the_global_stream_alone(make: Callable[[int, bool], 
 def test_shapes_and_weights(make: Callable[[int, bool], Proposal], shared: bool) -> None:
     proposal, target = make(7, shared), torch.tensor([0, 3, 6, 3])
     index, log_weight = proposal.candidates(target, 7, 12, stream())
-    known = 4 if isinstance(proposal, Hard) else 0
-    assert index.shape == ((4, 16) if known else (1, 12) if shared else (4, 12))
+    known = 4 if isinstance(proposal, Hard) else 3 if isinstance(proposal, InBatch) else 0
+    assert index.shape == (1 if shared and not isinstance(proposal, Hard) else 4, known + 12)
     assert log_weight.shape == (4, known + 12) and log_weight.dtype == torch.float32 and not log_weight.requires_grad
     drawn = index.expand(4, -1)[:, known:]
     assert (drawn == drawn[:1]).all().item() == shared
     law = probabilities(proposal, 7)
     for row, own in enumerate(target.tolist()):
-        lists = table(7)[own].tolist() if known else []
+        lists = table(7)[own].tolist() if isinstance(proposal, Hard) else [0, 3, 6][:known]
         seen: list[int] = []
         for place, (v, found) in enumerate(zip(index.expand(4, -1)[row].tolist(), log_weight[row].tolist(), strict=True)):
             if place < known:
@@ -221,9 +224,8 @@ def test_no_rows(make: Callable[[int, bool], Proposal], shared: bool) -> None:
 NUM_CLASSES, NUM_SAMPLES, REPEATS = 7, 3, 2500
 
 
-def totals(proposal: Proposal) -> Tensor:
-    """(R, n, n): for every target the summed weights of each class; a function of a class sums to f·these."""
-    target = torch.arange(NUM_CLASSES)
+def totals(proposal: Proposal, target: Tensor) -> Tensor:
+    """(R, N, n): for every target the summed weights of each class; a function of a class sums to f·these."""
 
     def of(found: Candidates) -> Tensor:
         rows = found.log_weight.shape[0]
@@ -233,7 +235,7 @@ def totals(proposal: Proposal) -> Tensor:
     generator = stream(1)
     if not proposal.shared:
         many = target.repeat(REPEATS)
-        return of(proposal.candidates(many, NUM_CLASSES, NUM_SAMPLES, generator)).view(REPEATS, NUM_CLASSES, -1)
+        return of(proposal.candidates(many, NUM_CLASSES, NUM_SAMPLES, generator)).view(REPEATS, len(target), -1)
     return torch.stack([of(proposal.candidates(target, NUM_CLASSES, NUM_SAMPLES, generator)) for _ in range(REPEATS)])
 
 
@@ -246,11 +248,24 @@ def is_unbiased(estimates: Tensor, exact: Tensor) -> bool:
     return bool((error[constant].abs() <= 1e-5).all() and (error.abs() <= bound * deviation)[~constant].all())
 
 
+#: Every class; and some of them, since a batch of all leaves `InBatch` nothing to draw.
+BATCHES = {"all": torch.arange(NUM_CLASSES), "some": torch.tensor([5, 1, 5])}
+every_batch = pytest.mark.parametrize("target", BATCHES.values(), ids=BATCHES.keys())
+
+
+def others_of(target: Tensor) -> Tensor:
+    """(N, n): 1 for a competitor, 0 for the target."""
+    return (torch.arange(NUM_CLASSES) != target.unsqueeze(-1)).double()
+
+
 @every_law
 @shared_or_not
-def test_every_other_class_is_expected_to_weigh_one(make: Callable[[int, bool], Proposal], shared: bool) -> None:
+@every_batch
+def test_every_other_class_is_expected_to_weigh_one(
+    make: Callable[[int, bool], Proposal], shared: bool, target: Tensor
+) -> None:
     """So every sum of a function over the others is, whatever the function; a few are also tried."""
-    found, others = totals(make(NUM_CLASSES, shared)), 1 - torch.eye(NUM_CLASSES).double()
+    found, others = totals(make(NUM_CLASSES, shared), target), others_of(target)
     assert is_unbiased(found, others)
     functions = torch.randn(NUM_CLASSES, 5, generator=stream(2)).double()
     assert is_unbiased(found @ functions, others @ functions)
@@ -274,8 +289,8 @@ class Doubled(LogUniform):
         return found._replace(log_weight=-law.expand(found.log_weight.shape))
 
 
-class Greedy(Hard):
-    """Counts a draw that is in the list once more."""
+class _Again:
+    """Counts a draw that is there for sure once more."""
 
     def candidates(
         self, target: Tensor, num_classes: int, num_samples: int, generator: torch.Generator | None = None
@@ -287,14 +302,26 @@ class Greedy(Hard):
         return Candidates(index, torch.where(again, -law, log_weight))
 
 
+class Greedy(_Again, Hard): ...
+
+
+class GreedyInBatch(_Again, InBatch): ...
+
+
 @shared_or_not
 @pytest.mark.parametrize(
     ("law", "options"),
-    ((Forgetful, {"counts": counts(NUM_CLASSES)}), (Doubled, {}), (Greedy, {"table": table(NUM_CLASSES)})),
-    ids=("forgetful", "doubled", "greedy"),
+    (
+        (Forgetful, {"counts": counts(NUM_CLASSES)}),
+        (Doubled, {}),
+        (Greedy, {"table": table(NUM_CLASSES)}),
+        (GreedyInBatch, {}),
+    ),
+    ids=("forgetful", "doubled", "greedy", "greedy in batch"),
 )
-def test_a_wrong_weight_is_seen(law: type[Proposal], options: dict[str, Tensor], shared: bool) -> None:
-    assert not is_unbiased(totals(law(shared=shared, **options)), 1 - torch.eye(NUM_CLASSES).double())
+@every_batch
+def test_a_wrong_weight_is_seen(law: type[Proposal], options: dict[str, Tensor], shared: bool, target: Tensor) -> None:
+    assert not is_unbiased(totals(law(shared=shared, **options), target), others_of(target))
 
 
 # Lists of hard competitors.
