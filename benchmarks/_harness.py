@@ -173,9 +173,14 @@ def show(title: str, losses: Mapping[str, Mapping[str, float | None]], ratios: M
 
 
 def command(script: str) -> str:
-    """What to type for the same figures; where the file went is nobody's business."""
+    """What to type for the same figures; where files lie is nobody's business."""
+    kept: list[str] = []
     words = iter(sys.argv[1:])
-    kept = [word for word in words if not word.startswith("--out=") and not (word == "--out" and next(words, word))]
+    for word in words:
+        name, _, value = word.partition("=")
+        if name in ("--out", "--data") and not value:
+            next(words, None)
+        kept += {"--out": [], "--data": ["--data DIR"]}.get(name, [word])
     return " ".join([f"python benchmarks/{script}", *kept])
 
 

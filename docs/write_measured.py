@@ -8,6 +8,7 @@ from pathlib import Path
 
 import _sampling_page
 from _tables import RESULTS, ROOT, figure, source, table
+from _tagging_section import tagging
 
 from linearcore._record import read_record
 
@@ -27,6 +28,7 @@ def page() -> str:
             *chain("cuda"),
             *decoding(),
             *sampled(),
+            *tagging(),
         ]
     )
 

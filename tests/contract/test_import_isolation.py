@@ -29,7 +29,9 @@ assert state() == before
 """
 
 
-@pytest.mark.parametrize("module", ["linearcore", "linearcore.noise", "linearcore.structures", "linearcore.analysis"])
+@pytest.mark.parametrize(
+    "module", ["linearcore", "linearcore.noise", "linearcore.structures", "linearcore.analysis", "linearcore.tagging"]
+)
 def test_nothing_optional_is_imported(module):
     run = fresh_python("-c", LISTS_NEW_MODULES.format(module=module))
     assert run.returncode == 0, run.stderr

@@ -5,7 +5,8 @@ import inspect
 import pytest
 
 import linearcore as lc
-from linearcore import noise
+from linearcore import noise, tagging
+from linearcore.tagging import encoders, readers
 
 SURROGATES = {
     "Surrogate", "LinearCore",
@@ -58,6 +59,10 @@ SIGNATURES = {
 def test_public_names_are_these():
     assert set(lc.__all__) == SURROGATES | FORMS | LOSSES | HEADS
     assert set(noise.__all__) == {"NoisyLabels", "symmetric"}
+    assert set(tagging.__all__) == {"StoppedError", "Tagged", "Tagger", "Trained", "Training", "split_dev", "train"}
+    assert set(encoders.__all__) == {"BiLSTM", "Encoder", "Numbers", "TransformerEncoder", "encoder_class"}
+    names = {"FORMATS", "ReaderError", "Sentence", "TagColumns", "read_sentences", "write_sentence"}
+    assert set(readers.__all__) == names
 
 
 @pytest.mark.parametrize("name", sorted(lc.__all__))
