@@ -1,18 +1,18 @@
 """Competitors that are known to matter, for sure, and draws for the rest."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from linearcore._checks import complaint
-from linearcore.proposals._base import Candidates, Proposal
-from linearcore.proposals._uniform import Uniform
+from linearcore.proposals._base import Candidates
+from linearcore.proposals._completed import Completed, completed
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Hard(Proposal):
+class Hard(Completed):
     """For every target a list of hard competitors, each with weight 1, and draws that stand for all the others.
 
         Σ_{v≠y} f(v) = Σ_{v∈hard(y)} f(v) + E_{v~q} 1[v ∉ hard(y) ∪ {y}] f(v)/q(v)
@@ -38,21 +38,12 @@ class Hard(Proposal):
     """
 
     table: Tensor | None = None
-    rest: Proposal = field(default_factory=Uniform)
 
     def __post_init__(self) -> None:
         if not isinstance(self.table, Tensor) or self.table.dim() != 2 or not _is_integer(self.table):
             got = type(self.table).__name__ if not isinstance(self.table, Tensor) else tuple(self.table.shape)
             raise ValueError(complaint("table", "be integers of shape (n, k)", got, "for example hardest(weight, 16)"))
-        if not isinstance(self.rest, Proposal):
-            got, advice = type(self.rest).__name__, "for example Uniform()"
-            raise TypeError(complaint("rest", "be a `Proposal`", got, advice))
-
-    def sample(self, size: tuple[int, ...], num_classes: int, like: Tensor, generator: torch.Generator | None) -> Tensor:
-        return self.rest.sample(size, num_classes, like, generator)
-
-    def log_prob(self, index: Tensor, num_classes: int) -> Tensor:
-        return self.rest.log_prob(index, num_classes)
+        super().__post_init__()
 
     def candidates(
         self, target: Tensor, num_classes: int, num_samples: int, generator: torch.Generator | None = None
@@ -70,9 +61,7 @@ class Hard(Proposal):
         is_known = (index.unsqueeze(-1) == known.unsqueeze(-2)).any(-1)
         repeated = (known.unsqueeze(-1) == known.unsqueeze(-2)).tril(-1).any(-1)
         idle = repeated | (known == target.unsqueeze(-1))
-        sure = torch.zeros_like(known, dtype=drawn.log_weight.dtype).masked_fill(idle, -math.inf)
-        weights = torch.cat([sure, drawn.log_weight.masked_fill(is_known, -math.inf)], -1)
-        return Candidates(torch.cat([known, index], -1), weights)
+        return completed(known, idle, drawn._replace(index=index), is_known)
 
 
 def _is_integer(tensor: Tensor) -> bool:

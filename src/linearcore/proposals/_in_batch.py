@@ -1,18 +1,16 @@
 """The classes of the batch itself, for sure, and draws for the rest."""
 
-import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from linearcore._checks import complaint
-from linearcore.proposals._base import Candidates, Proposal
-from linearcore.proposals._uniform import Uniform
+from linearcore.proposals._base import Candidates
+from linearcore.proposals._completed import Completed, completed
 
 
 @dataclass(frozen=True, kw_only=True)
-class InBatch(Proposal):
+class InBatch(Completed):
     """The classes that are some row's target, each with weight 1, and draws that stand for all the others.
 
         Σ_{v≠y} f(v) = Σ_{v∈batch, v≠y} f(v) + E_{v~q} 1[v ∉ batch] f(v)/q(v)
@@ -43,19 +41,6 @@ class InBatch(Proposal):
     too many weigh nothing. Shapes then depend on N, n and K alone, as a CUDA graph needs it.
     """
 
-    rest: Proposal = field(default_factory=Uniform)
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.rest, Proposal):
-            got, advice = type(self.rest).__name__, "for example Uniform()"
-            raise TypeError(complaint("rest", "be a `Proposal`", got, advice))
-
-    def sample(self, size: tuple[int, ...], num_classes: int, like: Tensor, generator: torch.Generator | None) -> Tensor:
-        return self.rest.sample(size, num_classes, like, generator)
-
-    def log_prob(self, index: Tensor, num_classes: int) -> Tensor:
-        return self.rest.log_prob(index, num_classes)
-
     def candidates(
         self, target: Tensor, num_classes: int, num_samples: int, generator: torch.Generator | None = None
     ) -> Candidates:
@@ -66,9 +51,7 @@ class InBatch(Proposal):
         # Not `torch.isin`, which may wait for the device.
         is_known = torch.searchsorted(ordered, drawn.index) < torch.searchsorted(ordered, drawn.index, right=True)
         idle = (known == target.unsqueeze(-1)) | is_idle
-        sure = torch.zeros_like(idle, dtype=drawn.log_weight.dtype).masked_fill(idle, -math.inf)
-        weights = torch.cat([sure, drawn.log_weight.masked_fill(is_known, -math.inf)], -1)
-        return Candidates(torch.cat([known.expand(len(drawn.index), -1), drawn.index], -1), weights)
+        return completed(known.expand(len(drawn.index), -1), idle, drawn, is_known)
 
 
 def _distinct(ordered: Tensor, num_classes: int) -> tuple[Tensor, Tensor]:
