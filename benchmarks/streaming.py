@@ -141,7 +141,7 @@ def measure(megabytes: int, seed: int, folder: Path) -> dict[str, Any]:
 def main() -> None:
     """Measures, prints, records."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--megabytes", type=int, default=1000)
+    parser.add_argument("--megabytes", type=int, default=1000, help="size of the file (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=RESULTS / "streaming_cpu.json")
     args = parser.parse_args()

@@ -168,11 +168,11 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("LINEARCORE_DATA"), help="folder with the data sets")
     parser.add_argument("--sets", type=lambda text: text.split(","), default=["ewt"], help=", ".join(SETS))
     parser.add_argument("--losses", type=lambda text: text.split(","), default=["lc", "ce"], help="lc, crf, ssvm, ce")
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--epochs", type=int, default=None)
-    parser.add_argument("--tokens", type=int, default=None)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--seeds", type=int, default=1, help="how many, from 0 (default: %(default)s)")
+    parser.add_argument("--epochs", type=int, default=None, help="at most so many (default: the library's)")
+    parser.add_argument("--tokens", type=int, default=None, help="words of a batch (default: the library's)")
+    parser.add_argument("--device", default="cpu", help="in torch's words (default: %(default)s)")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the records")
     args = parser.parse_args()
     try:
         if args.data is None:
@@ -185,7 +185,8 @@ def main() -> None:
             for name in args.sets:
                 measure(name, args, progress)
     except UsageError as error:
-        sys.exit(f"tagging.py: {error}")
+        print(f"tagging.py: {error}", file=sys.stderr)
+        sys.exit(2)
 
 
 if __name__ == "__main__":

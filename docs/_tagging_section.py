@@ -62,4 +62,5 @@ def _large(record: dict) -> str:
 _TAGGING = """## Taggers
 
 `linearcore.tagging` with its default BiLSTM and spelling, equal settings for all losses; dev chooses the epoch. "seconds"
-are those of a whole run, with preparing the sentences and decoding dev after each epoch."""
+are those of a whole run, with preparing the sentences and decoding dev after each epoch. Turkish ran on one thread beside
+other work: compare its words per second, which were measured alone on two threads, and not its seconds."""

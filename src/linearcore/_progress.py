@@ -20,8 +20,9 @@ Item = TypeVar("Item")
 class Part:
     """A piece of work in hand, made by `Progress.part`."""
 
-    def __init__(self, description: str, total: int | None, bars: "rich.progress.Progress | None") -> None:
+    def __init__(self, description: str, total: int | None, bars: "rich.progress.Progress | None", unit: str) -> None:
         self.description = description
+        self.unit = unit
         self.done = 0
         self._bars = bars
         self._task = None if bars is None else bars.add_task(description, total=total)
@@ -84,9 +85,9 @@ class Progress:
             self._bars = None
 
     @contextmanager
-    def part(self, description: str, total: int | None = None) -> Iterator[Part]:
-        """Opens a part of `total` steps (None: not known), to be advanced by hand."""
-        part = Part(description, total, self._bars)
+    def part(self, description: str, total: int | None = None, unit: str = "steps") -> Iterator[Part]:
+        """Opens a part of `total` steps (None: not known), to be advanced by hand; `unit` is what a log calls them."""
+        part = Part(description, total, self._bars, unit)
         started = time.perf_counter()
         self._depth += 1
         try:
@@ -98,7 +99,7 @@ class Progress:
         if self._bars is None and self._stream is not None:
             seconds = time.perf_counter() - started
             indent = "  " * self._depth
-            print(f"{indent}{part.description}: {part.done} steps in {seconds:.1f} s", file=self._stream, flush=True)
+            print(f"{indent}{part.description}: {part.done:,} {part.unit} in {seconds:.1f} s", file=self._stream, flush=True)
 
     def say(self, line: str) -> None:
         """Prints a line that stays, above the bars where there are any."""
@@ -107,11 +108,13 @@ class Progress:
         elif self._stream is not None:
             print(f"{'  ' * self._depth}{line}", file=self._stream, flush=True)
 
-    def track(self, iterable: Iterable[Item], description: str, total: int | None = None) -> Iterator[Item]:
+    def track(
+        self, iterable: Iterable[Item], description: str, total: int | None = None, unit: str = "steps"
+    ) -> Iterator[Item]:
         """Yields from `iterable`, one step each; `total` is its length where it has one."""
         if total is None and isinstance(iterable, Sized):
             total = len(iterable)
-        with self.part(description, total) as part:
+        with self.part(description, total, unit) as part:
             for item in iterable:
                 yield item
                 part.advance()
@@ -138,7 +141,9 @@ def _bars(stream: TextIO) -> "rich.progress.Progress":
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        TextColumn("left"),
+        TextColumn("+"),
         TimeRemainingColumn(),
+        TextColumn("left"),
     )
-    return Progress(*columns, console=Console(file=stream), transient=True)
+    # By default rich takes over stdout while a bar is shown, and prints what goes there to its own stream.
+    return Progress(*columns, console=Console(file=stream), transient=True, redirect_stdout=False, redirect_stderr=False)

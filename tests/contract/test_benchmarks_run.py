@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.fresh_python import fresh_python
+from tests.tagged_text import conllu, sentences
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -23,6 +24,7 @@ SCRIPTS = {
     "proposals.py": ["--quick", "--sets", "chains", "--seeds", "1", "--workers", "2"],
     "sampled.py": ["--growth", "20,40", "--search", "30", "--seconds", "0.05", "--least", "2", "--no-compile"],
     "one_line.py": ["--quick", "--sets", "digits,many"],
+    "streaming.py": ["--megabytes", "1"],
 }
 
 
@@ -55,6 +57,30 @@ def test_decoding_says_in_one_line_what_to_do_without_the_data_folder():
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert "--data" in done.stderr and "--sets generated" in done.stderr
+
+
+def test_tagging_trains_all_losses_records_each_run_and_does_none_twice(tmp_path):
+    (tmp_path / "tagging").mkdir()
+    for seed, part in enumerate(("train", "dev", "test")):
+        text = conllu(sentences(40, seed)).replace("\t_\tCase", "\tX\tCase")
+        (tmp_path / "tagging" / f"en_ewt-{part}.conllu.xz").write_bytes(lzma.compress(text.encode()))
+    words = ("--data", str(tmp_path), "--sets", "ewt", "--losses", "lc,ce", "--epochs", "1", "--out", str(tmp_path))
+    done = fresh_python(str(BENCHMARKS / "tagging.py"), *words, OMP_NUM_THREADS="1")
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "tagging_ewt.json").read_text("utf-8")
+    results = json.loads(text)["results"]
+    assert [(run["loss"], run["seed"]) for run in results["runs"]] == [("lc", 0), ("ce", 0)]
+    assert results["training_words_per_second"].keys() == results["summary"].keys() == {"lc", "ce"}
+    assert str(tmp_path) not in text and "--data DIR" in text
+    again = fresh_python(str(BENCHMARKS / "tagging.py"), *words, OMP_NUM_THREADS="1")
+    assert again.returncode == 0 and "epoch" not in again.stderr
+    assert (tmp_path / "tagging_ewt.json").read_text("utf-8") == text
+
+
+def test_tagging_says_in_one_line_what_to_do_without_the_data_folder():
+    for words, advice in ((["--data", "no-such-folder"], "--data DIR"), (["--data", ".", "--sets", "greek"], "known: ewt")):
+        done = fresh_python(str(BENCHMARKS / "tagging.py"), *words)
+        assert done.returncode == 2 and advice in done.stderr and len(done.stderr.splitlines()) == 1
 
 
 def test_one_line_trains_seeds_side_by_side_as_it_would_one_by_one():

@@ -58,10 +58,13 @@ SIGNATURES = {
 
 def test_public_names_are_these():
     assert set(lc.__all__) == SURROGATES | FORMS | LOSSES | HEADS
-    assert set(noise.__all__) == {"NoisyLabels", "symmetric"}
+    assert set(noise.__all__) == {
+        "CIFAR10_PAIRS", "NoisyLabels", "boundary", "class_conditional", "human_cifar10", "human_cifar100",
+        "instance_dependent", "linear_posterior", "pair_flip", "symmetric",
+    }  # fmt: skip
     assert set(tagging.__all__) == {"StoppedError", "Tagged", "Tagger", "Trained", "Training", "split_dev", "train"}
     assert set(encoders.__all__) == {"BiLSTM", "Encoder", "Numbers", "TransformerEncoder", "encoder_class"}
-    names = {"FORMATS", "ReaderError", "Sentence", "TagColumns", "read_sentences", "write_sentence"}
+    names = {"FORMATS", "ReaderError", "Sentence", "TagColumns", "columns_for", "read_sentences", "write_sentence"}
     assert set(readers.__all__) == names
 
 

@@ -70,7 +70,11 @@ def _message(error: Exception) -> str | None:
         return str(error)
     # typer's errors about options have moved between packages; all of them have `format_message`.
     describe = getattr(error, "format_message", None)
-    return f"{describe().rstrip('.')}; `linearcore --help` shows what there is" if describe is not None else None
+    if describe is None:
+        return None
+    context = getattr(error, "ctx", None)
+    command = "linearcore" if context is None else context.command_path
+    return f"{describe().rstrip('.')}; `{command} --help` shows what there is"
 
 
 def _say(message: str) -> None:

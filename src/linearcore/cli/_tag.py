@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,14 +15,26 @@ from linearcore.cli._usage import INTERRUPTED, UsageError, usage_errors
 
 if TYPE_CHECKING:
     from linearcore.tagging import Tagged, Tagger, Trained, Training
-    from linearcore.tagging.readers import Sentence
+    from linearcore.tagging.readers import Sentence, TagColumns
 
-tag = typer.Typer(
-    help="Train taggers for words in sentences, and use them.", rich_markup_mode=None, pretty_exceptions_enable=False
-)
+tag = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
 
 _FORMATS = "auto, conllu, columns, penn or brown."
 _FILE = "A file, plain or .xz, .gz, .zip; - is standard input."
+
+
+@tag.callback(invoke_without_command=True)
+def root(context: typer.Context) -> None:
+    """Train taggers for words in sentences, and use them.
+
+    \b
+    Start with
+        linearcore tag train --train train.conllu --dev dev.conllu --tag upos --out model
+        linearcore tag eval model test.conllu
+        linearcore tag predict model new.conllu > tagged.conllu
+    """
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
 @tag.command()
@@ -60,7 +72,7 @@ def train(
     format: Annotated[str, typer.Option(help=f"Of the files: {_FORMATS}")] = "auto",
     check_ids: Annotated[bool, typer.Option(help="Whether ids in CoNLL-U must count up 1, 2, 3, …")] = True,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget what --out holds.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of words.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of sentences.")] = False,
 ) -> None:
     """Train a tagger and save it.
 
@@ -93,6 +105,9 @@ def train(
 def predict(
     model: Annotated[Path, typer.Argument(help="Folder of a tagger.")],
     file: Annotated[str, typer.Argument(help=f"Sentences to tag. {_FILE}")] = "-",
+    tag: Annotated[
+        str | None, typer.Option(help="Column for the tags; by default that of training, or the last where it has no name.")
+    ] = None,
     device: Annotated[str, typer.Option(help="Where to compute, in torch's words.")] = "cpu",
     format: Annotated[str, typer.Option(help=f"Of the file: {_FORMATS}")] = "auto",
     check_ids: Annotated[bool, typer.Option(help="Whether ids in CoNLL-U must count up 1, 2, 3, …")] = True,
@@ -105,16 +120,14 @@ def predict(
         linearcore tag predict english new.conllu > tagged.conllu
         xzcat big.conllu.xz | linearcore tag predict english > tagged.conllu
     """
-    from linearcore._progress import Progress
-
     with usage_errors():
         from linearcore.tagging import Tagger
-        from linearcore.tagging.readers import read_sentences
+        from linearcore.tagging.readers import TagColumns, read_sentences
 
+        columns = None if tag is None else TagColumns.parse(tag)
         tagger = Tagger.load(model, check_device(device))
         sentences = read_sentences(file, None, format, check_ids=check_ids)
-    with _reading(), Progress() as progress:
-        _predict(tagger, progress.track(sentences, f"tagging {Path(file).name}"), tokens)
+    _predict(tagger, sentences, columns, tokens, _name(file))
 
 
 @tag.command(name="eval")
@@ -146,19 +159,23 @@ def evaluate(
 
         tagger = Tagger.load(model, check_device(device))
         sentences = read_sentences(file, tag or tagger.columns, format, check_ids=check_ids)
+    found = tagger.evaluation()
     with _reading(), Progress() as progress:
-        found = tagger.evaluate(progress.track(sentences, f"tagging {Path(file).name}"))
+        for sentence, tags in progress.track(tagger.tagged(sentences), f"tagging {_name(file)}", unit="sentences"):
+            found.add(sentence.words, sentence.tags or [], tags)
     if as_json:
         typer.echo(json.dumps(found.to_json(), ensure_ascii=False))
         return
 
     from rich.console import Console
+    from rich.text import Text
 
     from linearcore.tagging._evaluation_report import evaluation_report
 
     console = Console(highlight=False)
     for part in evaluation_report(found, every):
-        console.print(part)
+        # Sentences in one line, however long: they are read by other programs, too.
+        console.print(part, soft_wrap=isinstance(part, Text))
 
 
 def _training_data(
@@ -191,11 +208,15 @@ def _print_trained(trained: "Trained", out: Path, sentences: int, dev: int, as_j
         "sentences": {"train": sentences, "dev": dev},
         "epochs": trained.history,
         "settings": tagger.told["training"],
+        "resumed": None if trained.resumed is None else dict(zip(("epoch", "batch"), trained.resumed, strict=True)),
+        "was_finished": trained.was_finished,
         "out": str(out),
     }
     if as_json:
         typer.echo(json.dumps(told, ensure_ascii=False))
         return
+    if trained.was_finished:
+        typer.echo(f"Nothing to do: {out} holds this tagger already.")
     best = max(trained.history, key=lambda row: float(row["dev_accuracy"]))
     typer.echo(
         f"{told['dev_accuracy']:.2f} % of the dev words are right (epoch {best['epoch']} of {len(trained.history)}); "
@@ -204,23 +225,35 @@ def _print_trained(trained: "Trained", out: Path, sentences: int, dev: int, as_j
     typer.echo(f"Saved to {out}; now: linearcore tag eval {out} FILE, or linearcore tag predict {out} FILE.")
 
 
-def _predict(tagger: "Tagger", sentences: "Iterator[Sentence]", tokens: int) -> None:
-    from linearcore.tagging.readers import TagColumns, write_sentence
+def _predict(
+    tagger: "Tagger", sentences: "Iterator[Sentence]", columns: "TagColumns | None", tokens: int, name: str
+) -> None:
+    """Prints sentences as they are tagged. A bar is shown unless the tags themselves go to the terminal."""
+    from linearcore._progress import Progress
+    from linearcore.tagging.readers import TagColumns, columns_for, write_sentence
 
-    columns = TagColumns.parse(tagger.columns)
-    for sentence, tags in tagger.tagged(sentences, tokens):
-        write_sentence(sys.stdout, sentence, tags, columns)
-    sys.stdout.flush()
+    trained = TagColumns.parse(tagger.columns)
+    with _reading(), nullcontext() if sys.stdout.isatty() else Progress() as progress:
+        tagged = tagger.tagged(sentences, tokens)
+        for sentence, tags in tagged if progress is None else progress.track(tagged, f"tagging {name}", unit="sentences"):
+            if columns is None:
+                columns = columns_for(sentence, trained)
+            write_sentence(sys.stdout, sentence, tags, columns)
+        sys.stdout.flush()
+
+
+def _name(file: str) -> str:
+    """A file as messages call it."""
+    return "standard input" if file == "-" else Path(file).name
 
 
 @contextmanager
 def _reading() -> Iterator[None]:
     """A file is read while it is tagged, so that its faults show up late."""
-    from linearcore.tagging.readers import ReaderError
-
     try:
         yield
-    except ReaderError as error:
+    # A ReaderError among them, and tags that do not fit into the file's columns.
+    except ValueError as error:
         sys.stdout.flush()
         raise UsageError(str(error)) from error
     except BrokenPipeError:

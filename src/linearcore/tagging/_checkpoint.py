@@ -66,18 +66,27 @@ def load_checkpoint(out: Path, key: dict[str, Any], model: TaggingModel, optimiz
     if not is_store(out / FOLDER):
         return None
     stored = read_store(out / FOLDER, KIND)
-    theirs = stored.settings["key"]
-    if theirs != key:
-        differ = sorted(name for name in key.keys() | theirs.keys() if key.get(name) != theirs.get(name))
-        raise ValueError(
-            f"{out} holds an unfinished run with other {' and '.join(differ)}; pass --fresh to begin anew, or another --out"
-        )
+    differ = differences(key, stored.settings["key"])
+    if differ:
+        advice = "pass --fresh (fresh=True) to begin anew, or another --out"
+        raise ValueError(f"{out} holds an unfinished run with another {differ}; {advice}")
     model.load_state_dict(_under("model.", stored.tensors))
     _load_optimizer(optimizer, stored.tensors)
     torch.set_rng_state(stored.tensors["random.cpu"])
     if model.projection.weight.is_cuda and "random.cuda" in stored.tensors:
         torch.cuda.set_rng_state(stored.tensors["random.cuda"], model.projection.weight.device)
     return State(**stored.settings["state"], weights=_under("best.", stored.tensors))
+
+
+def differences(key: dict[str, Any], other: dict[str, Any]) -> str:
+    """The names of what two runs differ in, settings by their own names; nothing if they are the same.
+
+    Example:
+        >>> differences({"settings": {"rate": 1, "seed": 0}, "dev": "x"}, {"settings": {"rate": 2, "seed": 0}, "dev": "y"})
+        'dev and rate'
+    """
+    flat = [{**run, **run.get("settings", {}), "settings": None} for run in (key, other)]
+    return " and ".join(sorted(name for name in flat[0].keys() | flat[1].keys() if flat[0].get(name) != flat[1].get(name)))
 
 
 def _load_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from linearcore._checks import complaint
 from linearcore.tagging._batches import Bucket
 from linearcore.tagging._model import IGNORED
 from linearcore.tagging._vocabulary import UNSEEN, Vocabulary
@@ -97,7 +98,14 @@ def digest(sentences: Iterable[Tagged]) -> str:
 
 
 def split_dev(sentences: Sequence[Tagged], every: int = 10) -> tuple[list[Tagged], list[Tagged]]:
-    """Training and dev sentences where no dev file was given: every tenth is held out."""
+    """Training and dev sentences where there is one file: every tenth is held out.
+
+    Raises:
+        ValueError: if there are too few.
+    """
+    if len(sentences) < every:
+        advice = "pass dev sentences of your own (--dev)"
+        raise ValueError(complaint("sentences", f"be {every} at the least to hold some out", len(sentences), advice))
     parts: tuple[list[Tagged], list[Tagged]] = ([], [])
     for place, sentence in enumerate(sentences, 1):
         parts[place % every == 0].append(sentence)

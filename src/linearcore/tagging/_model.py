@@ -49,9 +49,7 @@ class TaggingModel(nn.Module):
         self.projection = nn.Linear(encoder.width, num_tags)
         make = LOSSES[loss]
         # What the numbers are is checked where they are read; here a look would wait for the device.
-        # Rows without words, which fill up a batch, have no first position.
-        options = {"batch_first": True, "rank": rank, "strict_mask": False, "validate": False}
-        self.head = None if make is None else make(num_tags, **options)
+        self.head = None if make is None else make(num_tags, batch_first=True, rank=rank, validate=False)
         self._settings = {"loss": loss, "rank": rank, "beam": beam}
         self.beam = (0 if num_tags <= MOST_EXACT else BEAM) if beam is None else beam
 

@@ -39,7 +39,7 @@ def pretrained_encoder(path: str | Path) -> "PreTrainedModel":
     with in_one_line(path):
         config = AutoConfig.from_pretrained(str(path), trust_remote_code=False, local_files_only=is_local)
     _require_encoder(config, path)
-    with in_one_line(path):
+    with in_one_line(path), _quiet():
         model, found = AutoModel.from_pretrained(
             str(path),
             config=config,
@@ -95,6 +95,22 @@ def pretrained_tokenizer(path: str | Path) -> "PreTrainedTokenizerFast":
     _begin_words_with_space(tokenizer)
     found: PreTrainedTokenizerFast = tokenizer
     return found
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the bar and the report that transformers prints about weights nobody wants, such as the pooling layer's."""
+    from transformers.utils import logging
+
+    verbosity, has_bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if has_bar:
+            logging.enable_progress_bar()
 
 
 @contextmanager

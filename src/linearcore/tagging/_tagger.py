@@ -7,8 +7,9 @@ from typing import Any, TypeVar
 import torch
 
 from linearcore._checks import complaint
-from linearcore._store import StoreError, read_store, write_store
+from linearcore._store import StoreError, is_store, read_store, write_store
 from linearcore.tagging._batches import batches
+from linearcore.tagging._checkpoint import FOLDER
 from linearcore.tagging._corpus import Corpus
 from linearcore.tagging._evaluation import Evaluation
 from linearcore.tagging._model import TaggingModel
@@ -83,9 +84,13 @@ class Tagger:
         for ahead in _chunks(sentences):
             yield from zip(ahead, self._tags([sentence.words for sentence in ahead], tokens), strict=True)
 
+    def evaluation(self) -> Evaluation:
+        """An empty one, which knows the words and tags of training."""
+        return Evaluation(self.vocabulary.word_numbers, self.vocabulary.tag_numbers)
+
     def evaluate(self, sentences: Iterable[Sentence]) -> Evaluation:
         """Compares with the tags that the sentences have."""
-        found = Evaluation(self.vocabulary.word_numbers, self.vocabulary.tag_numbers)
+        found = self.evaluation()
         for sentence, tags in self.tagged(sentences):
             found.add(sentence.words, sentence.tags or [], tags)
         return found
@@ -133,6 +138,8 @@ class Tagger:
             MissingExtraError: if its encoder needs a package that is not installed.
         """
         folder = Path(folder)
+        if not is_store(folder) and is_store(folder / FOLDER):
+            raise StoreError(f"{folder} holds a training run that is not finished; go on with the command that began it")
         stored = read_store(folder, KIND)
         try:
             settings = stored.settings

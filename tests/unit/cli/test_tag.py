@@ -1,14 +1,17 @@
 """`linearcore tag`: from a file to a tagger and back, and one line for whatever is wrong."""
 
+import contextlib
 import io
 import json
 import lzma
+import os
+import subprocess
 import sys
 
 import pytest
 
 from linearcore.cli import main
-from tests.fresh_python import fresh_python
+from tests.fresh_python import SOURCE, fresh_python
 from tests.tagged_text import conllu, sentences, write_conllu
 
 QUICK = ("--epochs", "8", "--tokens", "128", "--hidden", "16")
@@ -65,6 +68,77 @@ def test_predict_changes_the_tags_and_nothing_else(files, capsys):
     assert changed < 0.3 * len(before)
 
 
+def on_a_terminal(command, folder):
+    """Runs a command of the shell on a pseudo-terminal; what it showed there."""
+    shown = bytearray()
+    with contextlib.ExitStack() as stack:
+        master, slave = os.openpty()
+        stack.callback(os.close, master)
+        environment = os.environ | {"PYTHONPATH": str(SOURCE), "COLUMNS": "80", "OMP_NUM_THREADS": "1"}
+        process = subprocess.Popen(command, shell=True, cwd=folder, stdout=slave, stderr=slave, stdin=slave, env=environment)
+        os.close(slave)
+        while True:
+            try:
+                chunk = os.read(master, 65536)
+            except OSError:  # Linux says so when the last one has closed the other end.
+                break
+            if not chunk:
+                break
+            shown += chunk
+    assert process.wait() == 0
+    return shown.decode()
+
+
+def test_on_a_terminal_a_redirected_file_holds_the_tags_and_the_screen_the_progress(files, tmp_path, capsys):
+    folder, test = files
+    assert run("predict", folder / "model", test) == 0
+    expected = capsys.readouterr().out
+    code = "import sys; from linearcore.cli import main; main(sys.argv[1:])"
+    command = f"{sys.executable} -c '{code}' tag predict {folder / 'model'} {test}"
+    shown = on_a_terminal(f"{command} > tagged.conllu", tmp_path)
+    assert (tmp_path / "tagged.conllu").read_text() == expected
+    assert "tagging test.conllu" in shown and "lemma-" not in shown
+    # Without a file the tags are on the screen, and no bar is among them.
+    shown = on_a_terminal(command, tmp_path)
+    assert shown.replace("\r\n", "\n") == expected
+
+
+def test_predict_knows_where_the_tags_go(files, tmp_path, capsys, monkeypatch):
+    folder, test = files
+    (tmp_path / "words.txt").write_text("lamdoro\ntikselit\n\nbranmorum\n")
+    assert run("predict", folder / "model", tmp_path / "words.txt") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("\t")[0] for line in lines] == ["lamdoro", "tikselit", "", "branmorum", ""]
+    assert all(line.split("\t")[1].split(" ")[0] in {"NOUN", "VERB"} for line in lines if line)
+    (tmp_path / "two.txt").write_text("lamdoro\tA\ntikselit\tB\n\n" * 20)
+    assert run("train", "--train", tmp_path / "two.txt", "--out", tmp_path / "two", *QUICK) == 0
+    capsys.readouterr()
+    assert run("predict", tmp_path / "two", test) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and "`tag` must name a column of CoNLL-U, got last, from training; say where" in err
+    assert run("predict", tmp_path / "two", test, "--tag", "xpos") == 0
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines() if line and line[0] != "#"]
+    assert {row[4] for row in rows} <= {"A", "B"} and {row[3] for row in rows} == {"NOUN", "VERB"}
+    assert run("predict", folder / "model", tmp_path / "words.txt", "--tag", "7") == 2
+    assert "`columns` must be among the file's 1 columns, or the next one, got 7" in capsys.readouterr().err
+
+
+def test_the_same_command_again_has_nothing_to_do(files, capsys):
+    folder, _ = files
+    words = ("--train", folder / "train.conllu", "--tag", "upos+feats", "--out", folder / "model")
+    assert run("train", *words, *QUICK) == 0
+    assert f"Nothing to do: {folder / 'model'} holds this tagger already" in capsys.readouterr().out
+    assert run("train", *words, *QUICK, "--seed", "5") == 2
+    assert "holds a finished tagger with another seed; pass --fresh" in capsys.readouterr().err
+
+
+def test_help_is_shown_where_it_is_wanted(capsys):
+    assert run() == 0
+    assert "linearcore tag predict model new.conllu > tagged.conllu" in capsys.readouterr().out
+    assert run("train", "--bogus", "1") == 2
+    assert "`linearcore tag train --help` shows what there is" in capsys.readouterr().err
+
+
 def test_predict_reads_standard_input(files, capsys, monkeypatch):
     folder, test = files
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(test.read_bytes()), encoding="utf-8"))
@@ -94,6 +168,7 @@ def test_eval_prints_tables(files, capsys):
     out = capsys.readouterr().out
     for word in ("unknown", "NOUN", "recall"):
         assert word in out
+    assert out.splitlines()[0].endswith("sentences right")
 
 
 def test_eval_of_entities(tmp_path, capsys):

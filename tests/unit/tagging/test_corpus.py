@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 from linearcore.tagging._batches import batches
@@ -51,3 +52,5 @@ def test_every_tenth_is_held_out():
     train, dev = split_dev(numbered)
     assert [words for words, _ in dev] == [["10"], ["20"]]
     assert len(train) == 22
+    with pytest.raises(ValueError, match=r"`sentences` must be 10 at the least to hold some out, got 3; pass dev .*--dev"):
+        split_dev(numbered[:3])

@@ -9,7 +9,7 @@ import time
 import pytest
 import torch
 
-from linearcore._store import read_store
+from linearcore._store import StoreError, read_store
 from linearcore.tagging import StoppedError, Tagger, Training, train
 from linearcore.tagging._checkpoint import FOLDER, KIND
 from tests.fresh_python import SOURCE
@@ -69,7 +69,7 @@ def start(out):
     return subprocess.Popen([sys.executable, "-c", RUN, str(out)], env=env, stderr=subprocess.PIPE, text=True)
 
 
-def test_a_killed_run_goes_on_to_equal_weights(tmp_path):
+def test_a_killed_run_goes_on_to_equal_weights(tmp_path, capsys):
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -86,10 +86,13 @@ def test_a_killed_run_goes_on_to_equal_weights(tmp_path):
     finally:
         torch.set_num_threads(threads)
     assert found.resumed == (state["epoch"] + 1, state["batch"])
+    assert f"going on in epoch {state['epoch'] + 1} after {state['batch']} batches; best on dev" in capsys.readouterr().err
     assert same(found.tagger, whole)
     assert same(Tagger.load(out), whole)
-    told = [[row["loss"], row["dev_accuracy"]] for row in found.history]
-    assert told == [[row["loss"], row["dev_accuracy"]] for row in whole.told["history"]]
+    pairs = zip(found.history, whole.told["history"], strict=True)
+    # Losses are added up whenever someone looks, in groups that time decides.
+    assert all(one["dev_accuracy"] == other["dev_accuracy"] for one, other in pairs)
+    assert [row["loss"] for row in found.history] == pytest.approx([row["loss"] for row in whole.told["history"]], rel=1e-12)
 
 
 def wait_for(out, is_there, process):
@@ -113,19 +116,28 @@ def test_an_interrupted_run_is_saved_and_goes_on(tmp_path):
         train(DATA, DEV, Training(epochs=500, patience=500, tokens=64), out=out)
     state = read_store(out / FOLDER, KIND).settings["state"]
     assert state["epoch"] + state["batch"] > 0
-    with pytest.raises(ValueError, match="holds an unfinished run with other settings; pass --fresh"):
+    with pytest.raises(StoreError, match="holds a training run that is not finished; go on with the command"):
+        Tagger.load(out)
+    with pytest.raises(ValueError, match="holds an unfinished run with another epochs and patience and seed; pass --fresh"):
         train(DATA, DEV, SHORT, out=out)
-    with pytest.raises(ValueError, match="holds an unfinished run with other dev and settings"):
+    with pytest.raises(ValueError, match="holds an unfinished run with another dev and epochs and patience and seed"):
         train(DATA, DEV[:5], SHORT, out=out)
     assert train(DATA, DEV, SHORT, out=out, fresh=True).resumed is None
 
 
-def test_a_finished_tagger_is_not_overwritten_by_accident(tmp_path):
+def test_a_finished_tagger_is_not_trained_twice_nor_overwritten_by_accident(tmp_path):
     settings = Training(epochs=1, tokens=256)
-    train(DATA, DEV, settings, out=tmp_path)
-    with pytest.raises(ValueError, match="holds a finished tagger; pass --fresh"):
-        train(DATA, DEV, settings, out=tmp_path)
-    train(DATA, DEV, settings, out=tmp_path, fresh=True)
+    first = train(DATA, DEV, settings, out=tmp_path)
+    before = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    again = train(DATA, DEV, settings, out=tmp_path)
+    assert again.was_finished and not first.was_finished
+    assert same(again.tagger, first.tagger) and again.history == first.history
+    assert {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
+    with pytest.raises(ValueError, match=r"holds a finished tagger with another seed; pass --fresh \(fresh=True\)"):
+        train(DATA, DEV, Training(epochs=1, tokens=256, seed=1), out=tmp_path)
+    with pytest.raises(ValueError, match="holds a finished tagger with another train"):
+        train(DATA[1:], DEV, settings, out=tmp_path)
+    assert not train(DATA, DEV, settings, out=tmp_path, fresh=True).was_finished
 
 
 def test_nothing_to_train_on():
@@ -133,6 +145,8 @@ def test_nothing_to_train_on():
         train([], DEV)
     with pytest.raises(ValueError, match="`dev` must have words, got none"):
         train(DATA, [([], [])])
+    with pytest.raises(ValueError, match="`dev` must have a tag for each word, got 2 words and 1 tags in sentence 20"):
+        train(DATA, [*DEV, (["a", "b"], ["X"])])
 
 
 def test_a_loss_that_runs_away_is_said():

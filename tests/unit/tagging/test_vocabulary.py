@@ -4,25 +4,25 @@ import pytest
 
 from linearcore.tagging._vocabulary import UNSEEN, Vocabulary
 
-SENTENCES = [(["a", "dog", "a"], ["DET", "NOUN", "DET"]), (["run", "dog"], ["VERB", "NOUN"])]
+SENTENCES = [(["dog", "a", "a"], ["NOUN", "DET", "DET"]), (["run", "dog"], ["VERB", "NOUN"])]
 
 
 def test_words_by_count_then_by_name_and_tags_by_first_occurrence():
     found = Vocabulary.of(SENTENCES)
     assert found.words == ["a", "dog", "run"]
     assert found.counts == [2, 2, 1]
-    assert found.tags == ["DET", "NOUN", "VERB"]
+    assert found.tags == ["NOUN", "DET", "VERB"]
 
 
 def test_numbers_both_ways():
     found = Vocabulary.of(SENTENCES)
-    assert found.encode(["VERB", "DET", "PUNCT"]) == [2, 0, UNSEEN]
+    assert found.encode(["VERB", "NOUN", "PUNCT"]) == [2, 0, UNSEEN]
     assert found.word_numbers["run"] == 2
 
 
 def test_inflated():
     found = Vocabulary.of(SENTENCES).inflated(6)
-    assert found.tags == ["DET", "NOUN", "VERB", "never-0001", "never-0002", "never-0003"]
+    assert found.tags == ["NOUN", "DET", "VERB", "never-0001", "never-0002", "never-0003"]
     assert found.encode(["VERB"]) == [2]
     assert Vocabulary.of(SENTENCES).inflated(4, parts=2).tags[-1] == "never-0001 never-0001"
     assert len(found.inflated(8).tags) == len(set(found.inflated(8).tags)) == 8

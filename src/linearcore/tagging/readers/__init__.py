@@ -9,9 +9,9 @@ everything else untouched. What cannot be read is a `ReaderError` that says wher
 """
 
 from linearcore.tagging.readers._error import ReaderError
-from linearcore.tagging.readers._output import write_sentence
+from linearcore.tagging.readers._output import columns_for, write_sentence
 from linearcore.tagging.readers._read import FORMATS, read_sentences
 from linearcore.tagging.readers._sentence import Sentence
 from linearcore.tagging.readers._tag_columns import TagColumns
 
-__all__ = ["FORMATS", "ReaderError", "Sentence", "TagColumns", "read_sentences", "write_sentence"]
+__all__ = ["FORMATS", "ReaderError", "Sentence", "TagColumns", "columns_for", "read_sentences", "write_sentence"]

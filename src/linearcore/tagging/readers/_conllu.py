@@ -59,7 +59,7 @@ def conllu(lines: Iterable[str], name: str, columns: TagColumns | None, check_id
         tags = None if columns is None else columns.read(by_column, name, [first + row for row in rows])
         first, block, rows = preamble.before(first, block, rows)
         has_sentences = True
-        yield Sentence(words, tags, block, rows, first)
+        yield Sentence(words, tags, block, rows, first, is_conllu=True)
     preamble.require_none(has_sentences)
 
 
@@ -78,7 +78,9 @@ def _word_rows(block: list[str], head: int, name: str, first: int, check_ids: bo
         if _NUMBER.fullmatch(identifier):
             if check_ids and int(identifier) != len(rows) + 1:
                 wrong = f"id {identifier} where {len(rows) + 1} should stand"
-                raise ReaderError.at(name, first + row, wrong, "number the words 1, 2, 3, …, or read without checking ids")
+                raise ReaderError.at(
+                    name, first + row, wrong, "number the words 1, 2, 3, …, or read without checking ids (--no-check-ids)"
+                )
             rows.append(row)
             empty = 0
         elif match := _RANGE.fullmatch(identifier):

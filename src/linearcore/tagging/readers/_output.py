@@ -2,8 +2,9 @@
 
 from typing import Protocol
 
+from linearcore._checks import complaint
 from linearcore.tagging.readers._sentence import Sentence
-from linearcore.tagging.readers._tag_columns import TagColumns
+from linearcore.tagging.readers._tag_columns import CONLLU_NAMES, TagColumns
 
 
 class TextStream(Protocol):
@@ -11,6 +12,25 @@ class TextStream(Protocol):
 
     def write(self, text: str, /) -> object:
         """Takes the text."""
+
+
+def columns_for(sentence: Sentence, trained: TagColumns) -> TagColumns:
+    """Where the tags of a tagger go in a file, if nobody says: into the columns it was trained on, where there are such.
+
+    In a file without named columns it is the last one, which for bare words is a new one.
+
+    Raises:
+        ValueError: if the file is CoNLL-U and the tagger was trained on something else: any column might be meant.
+
+    Example:
+        >>> bare = Sentence(["A", "dog"], None, ["A", "dog"], [0, 1], line=1)
+        >>> str(columns_for(bare, TagColumns.parse("upos+feats")))
+        'last'
+    """
+    if sentence.is_conllu and (trained.has_last or max(trained.indices) >= len(CONLLU_NAMES)):
+        advice = "say where the tags go, for example --tag upos"
+        raise ValueError(complaint("tag", "name a column of CoNLL-U", f"{trained}, from training", advice))
+    return TagColumns.parse("last") if trained.has_conllu_names and not sentence.is_conllu else trained
 
 
 def write_sentence(stream: TextStream, sentence: Sentence, tags: list[str], columns: TagColumns) -> None:

@@ -22,6 +22,7 @@ class Sentence:
             corpus, where a word has no line of its own, they are `word<TAB>tag`.
         rows: where in `lines` each word stands.
         line: number of the first of these lines in the file, counted from 1.
+        is_conllu: whether the lines have CoNLL-U's ten columns.
 
     Example:
         >>> sentence = Sentence(["Cats", "sleep"], None, ["# a comment", "Cats\\tNN", "sleep\\t?"], [1, 2], line=1)
@@ -34,6 +35,7 @@ class Sentence:
     lines: list[str]
     rows: list[int]
     line: int
+    is_conllu: bool = False
 
     @classmethod
     def of_pairs(cls, words: list[str], tags: list[str], with_tags: bool, line: int) -> "Sentence":

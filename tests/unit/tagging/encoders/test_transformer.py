@@ -200,3 +200,17 @@ def test_a_real_model_knows_every_word_of_a_long_sentence():
     first = int((encoder.numbers(sentences[1])[2][:, 0] == 0).sum())
     assert len(rows) > 1
     torch.testing.assert_close(found[1, :first], alone(encoder, sentences[1][:first]), atol=1e-4, rtol=0)
+
+
+def test_reading_a_model_prints_nothing_and_leaves_transformers_as_it_was(tmp_path, capfd):
+    from transformers import BertForMaskedLM
+    from transformers.utils import logging
+
+    # Of another class, so that it has weights which nobody asked for.
+    folder = write_encoder(tmp_path / "encoder")
+    BertForMaskedLM(tiny_bert(len(word_piece())).config).save_pretrained(folder)
+    before = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    capfd.readouterr()
+    TransformerEncoder.from_pretrained(folder)
+    assert capfd.readouterr() == ("", "")
+    assert (logging.get_verbosity(), logging.is_progress_bar_enabled()) == before
