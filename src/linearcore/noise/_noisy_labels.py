@@ -1,7 +1,8 @@
 """What every noise generator returns."""
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -14,17 +15,21 @@ class NoisyLabels:
 
     Attributes:
         labels: the labels after the noise, int64, shape and device of the clean ones.
-        rate: the rate that was asked for: the probability that a label is wrong.
+        rate: the rate that was asked for, as the generator defines it: mostly the probability that a label is wrong. Where
+            nobody asks (`class_conditional`, labels by people) the share that is wrong, expected or counted.
         transitions: what happened, not the law: entry (i, j) counts the labels that were i and are now j. int64,
             shape (num_classes, num_classes), on the CPU. Divide the rows by their sums to estimate the law.
         hash: the draw's name: SHA-256, in hexadecimal, of `labels` as little-endian int64 in row order. Two machines
             have the same labels exactly when these agree.
+        law: which law this is a draw from: `generator` has its name, and the other entries every option that makes one
+            variant of it another law. Plain numbers, strings and lists, so that a record can hold it as JSON.
     """
 
     labels: Tensor
     rate: float
     transitions: Tensor
     hash: str
+    law: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def realised_rate(self) -> float:
@@ -33,7 +38,7 @@ class NoisyLabels:
         return 1 - int(self.transitions.trace()) / total if total else 0.0
 
 
-def describe_draw(clean: Tensor, labels: Tensor, *, rate: float, num_classes: int) -> NoisyLabels:
+def describe_draw(clean: Tensor, labels: Tensor, *, rate: float, num_classes: int, law: Mapping[str, object]) -> NoisyLabels:
     """Counts the transitions and names the draw.
 
     Args:
@@ -41,8 +46,9 @@ def describe_draw(clean: Tensor, labels: Tensor, *, rate: float, num_classes: in
         labels: the same with noise.
         rate: the rate that was asked for.
         num_classes: n; both kinds of labels are in 0..n−1.
+        law: generator and variant.
     """
     pairs = (clean.cpu() * num_classes + labels.cpu()).flatten()
     transitions = torch.bincount(pairs, minlength=num_classes**2).reshape(num_classes, num_classes)
     content = labels.cpu().contiguous().numpy().astype("<i8").tobytes()
-    return NoisyLabels(labels, rate, transitions, hashlib.sha256(content).hexdigest())
+    return NoisyLabels(labels, rate, transitions, hashlib.sha256(content).hexdigest(), law)
