@@ -53,8 +53,8 @@ def _large(record: dict) -> str:
     found = record["results"]
     return (
         f"**A file of {found['file_mb']:,.0f} MB** ({found['words']:,} words) through `linearcore tag predict`: the process "
-        f"held {found['peak_mib']:.0f} MiB at most, {found['first_half_median_mib']:.0f} MiB in the first half of the run and "
-        f"{found['second_half_median_mib']:.0f} MiB in the second (medians). It ran beside other work, so its time tells "
+        f"held {found['peak_mib']:.0f} MiB at most, {found['first_half_median_mib']:.0f} MiB in the first half of the run "
+        f"and {found['second_half_median_mib']:.0f} MiB in the second (medians). It ran beside other work, so its time tells "
         f"nothing. {source(record)}"
     )
 

@@ -28,6 +28,14 @@ def positive(name: str, number: object, advice: str) -> float:
     raise ValueError(complaint(name, "be a positive number", repr(number), advice))
 
 
+def between(name: str, number: object, low: float, high: float, advice: str) -> float:
+    """Returns `number` as a float, or raises if it is not a finite number from `low` to `high`, both allowed."""
+    value = float(number) if isinstance(number, Real) and not isinstance(number, bool) else math.nan
+    if low <= value <= high and math.isfinite(value):
+        return value
+    raise ValueError(complaint(name, f"be a number in [{low:g}, {high:g}]", repr(number), advice))
+
+
 def one_of(name: str, choice: object, allowed: Iterable[object], advice: str = "choose one of these") -> None:
     """Raises unless `choice` is among `allowed`."""
     allowed = tuple(allowed)

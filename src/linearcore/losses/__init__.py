@@ -7,7 +7,8 @@ A loss is never a class per combination. What is trained is chosen by two words:
     multiclass_loss(scores, target, surrogate=Logistic(), form="logodds")        cross-entropy
     multiclass_loss(scores, target, surrogate=LinearCore(), form="centered")     the one with a linear bound
 
-This layer checks, reshapes, reduces and dispatches; the computation is in `kernels`.
+This layer checks, reshapes, reduces and dispatches; the computation is in `kernels`. Losses of other papers that are no
+surrogate × form (GCE, NCE, ELR…) have the same signature and are in `linearcore.losses.rivals`.
 """
 
 from linearcore.losses._binary import binary_loss

@@ -2,12 +2,11 @@
 
 from torch import Tensor
 
-from linearcore._checks import complaint, floating, holds, shape
-from linearcore._reduce import check_reduction, reduce_losses
-from linearcore._typing import Reduction, result_dtype
-from linearcore.kernels import Labels, dense_rows
+from linearcore._checks import complaint
+from linearcore._typing import Reduction
+from linearcore.kernels import dense_rows
+from linearcore.losses._batch import batch_loss
 from linearcore.losses._forms import Form, resolve_form
-from linearcore.losses._targets import Rows, to_rows, validate_rows
 from linearcore.surrogates import LinearCore, Surrogate
 
 DEFAULT_SURROGATE = LinearCore()
@@ -83,24 +82,19 @@ def multiclass_loss(
 
     Reference: Eq. (3) of the paper for pairwise; centered and logodds are this library's.
     """
-    floating("scores", scores, "pass the raw output of the network")
-    check_reduction(reduction)
-    form = checked_form(form, normalize, surrogate)
-    check_label_smoothing(label_smoothing)
-    rows = to_rows(scores, target, ignore_index)
-    sample_weight = rows.per_row("sample_weight", sample_weight)
-    for name, vector in (("weight", weight), ("class_margin", class_margin)):
-        if vector is not None:
-            shape(name, vector, (rows.scores.shape[1],), "give one number for every class")
-    if validate:
-        _validate(rows, weight, sample_weight)
-
-    is_hard = rows.index is not None and label_smoothing == 0
-    shares = None if is_hard or weight is None else weight
-    labels = Labels(rows.index, rows.probability, shares, class_margin, float(label_smoothing))
-    losses = dense_rows(form.kernel(surrogate), rows.scores, labels, backend)
-    losses = _reduce(losses, rows, weight, sample_weight, is_hard=is_hard, reduction=reduction)
-    return losses.to(result_dtype(scores))
+    kernel = checked_form(form, normalize, surrogate).kernel(surrogate)
+    return batch_loss(
+        lambda rows, labels: dense_rows(kernel, rows.scores, labels, backend),
+        scores,
+        target,
+        weight=weight,
+        sample_weight=sample_weight,
+        class_margin=class_margin,
+        ignore_index=ignore_index,
+        label_smoothing=label_smoothing,
+        reduction=reduction,
+        validate=validate,
+    )
 
 
 def checked_form(form: str | Form, normalize: bool | None, surrogate: object) -> Form:
@@ -110,39 +104,9 @@ def checked_form(form: str | Form, normalize: bool | None, surrogate: object) ->
     return form
 
 
-def check_label_smoothing(label_smoothing: float) -> None:
-    """Raises unless ε is a share."""
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(complaint("label_smoothing", "be in [0, 1]", label_smoothing, "for example 0.1"))
-
-
 def check_surrogate(surrogate: object) -> Surrogate:
     """Returns `surrogate`, or raises unless it is one."""
     if isinstance(surrogate, Surrogate):
         return surrogate
     advice = "for example linearcore.LinearCore()"
     raise TypeError(complaint("surrogate", "be a `Surrogate`", type(surrogate).__name__, advice))
-
-
-def _reduce(
-    losses: Tensor, rows: Rows, weight: Tensor | None, sample_weight: Tensor | None, *, is_hard: bool, reduction: Reduction
-) -> Tensor:
-    """torch's rules: the weighted mean divides by the weights of the targets, for probability targets by their number."""
-    if rows.index is None or weight is None:
-        losses = reduce_losses(losses, sample_weight, rows.counted, reduction)
-    else:
-        of_target = weight.to(losses.dtype)[rows.index]
-        row_weight = of_target if sample_weight is None else of_target * sample_weight
-        if is_hard:
-            losses = reduce_losses(losses, row_weight, rows.counted, reduction)
-        else:  # The shares hold the class weights already, so only the mean has to know them.
-            whole = reduce_losses(losses, sample_weight, rows.counted, "none" if reduction == "none" else "sum")
-            losses = whole / reduce_losses(row_weight, None, rows.counted, "sum") if reduction == "mean" else whole
-    return losses.reshape(rows.shape) if reduction == "none" else losses
-
-
-def _validate(rows: Rows, weight: Tensor | None, sample_weight: Tensor | None) -> None:
-    validate_rows(rows)
-    for name, tensor in (("weight", weight), ("sample_weight", sample_weight)):
-        if tensor is not None:
-            holds(name, tensor >= 0, "not be negative", "a negative weight would reward errors")

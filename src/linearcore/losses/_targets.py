@@ -47,7 +47,7 @@ def to_rows(scores: Tensor, target: Tensor, ignore_index: int) -> Rows:
         raise TypeError(complaint("target", "be a torch tensor", type(target).__name__, "wrap it in torch.as_tensor"))
     classes = min(1, scores.dim() - 1)
     outer = scores.shape[:classes] + scores.shape[classes + 1 :]
-    rows = _flatten(scores, classes)
+    rows = class_rows(scores)
     if target.shape == scores.shape:
         if not target.is_floating_point():
             advice = f"class indices would have shape {tuple(outer)}"
@@ -55,7 +55,7 @@ def to_rows(scores: Tensor, target: Tensor, ignore_index: int) -> Rows:
         if ignore_index >= 0:
             advice = "give the samples to leave out a `sample_weight` of 0"
             raise ValueError(complaint("ignore_index", "be left alone with probability targets", ignore_index, advice))
-        return Rows(rows, None, None, _flatten(target, classes), outer)
+        return Rows(rows, None, None, class_rows(target), outer)
     advice = "class indices have the shape of `scores` without the classes, probabilities all of it"
     shape("target", target, tuple(outer), advice)
     if target.is_floating_point() or target.is_complex() or target.dtype == torch.bool:
@@ -80,5 +80,7 @@ def validate_rows(rows: Rows) -> None:
         holds("target", (total - 1).abs() <= 1e-2, "hold probabilities that add up to 1", "divide each row by its sum")
 
 
-def _flatten(tensor: Tensor, classes: int) -> Tensor:
+def class_rows(tensor: Tensor) -> Tensor:
+    """(N, C): a tensor in the shape of scores, its classes last and everything else in rows."""
+    classes = min(1, tensor.dim() - 1)
     return tensor.movedim(classes, -1).reshape(-1, tensor.shape[classes])
