@@ -51,11 +51,11 @@ def _set(record: dict) -> str:
 
 def _large(record: dict) -> str:
     found = record["results"]
+    first, second = (round(found[f"{half}_half_median_mib"]) for half in ("first", "second"))
     return (
         f"**A file of {found['file_mb']:,.0f} MB** ({found['words']:,} words) through `linearcore tag predict`: the process "
-        f"held {found['peak_mib']:.0f} MiB at most, {found['first_half_median_mib']:.0f} MiB in the first half of the run "
-        f"and {found['second_half_median_mib']:.0f} MiB in the second (medians). It ran beside other work, so its time tells "
-        f"nothing. {source(record)}"
+        f"held {found['peak_mib']:.0f} MiB at most, {first} MiB in the first half of the run and {second} MiB in the second "
+        f"(medians). It ran beside other work, so its time tells nothing. {source(record)}"
     )
 
 
