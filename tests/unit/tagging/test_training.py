@@ -9,7 +9,7 @@ import time
 import pytest
 import torch
 
-from linearcore._store import StoreError, read_store
+from linearcore._store import StoreError, is_store, read_store
 from linearcore.tagging import StoppedError, Tagger, Training, train
 from linearcore.tagging._checkpoint import FOLDER, KIND
 from tests.fresh_python import SOURCE
@@ -110,10 +110,17 @@ def wait_for(out, is_there, process):
 
 def test_an_interrupted_run_is_saved_and_goes_on(tmp_path):
     out = tmp_path / "model"
-    timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
+
+    def interrupt_once_it_runs():
+        # Not before it has saved itself: until the handlers are there, the signal would end the tests.
+        deadline = time.monotonic() + 120
+        while not is_store(out / FOLDER) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt_once_it_runs, daemon=True).start()
     with pytest.raises(StoppedError, match=r"stopped in epoch .* the same command goes on from there"):
-        train(DATA, DEV, Training(epochs=500, patience=500, tokens=64), out=out)
+        train(DATA, DEV, Training(epochs=500, patience=500, tokens=64), out=out, save_every=0.0)
     state = read_store(out / FOLDER, KIND).settings["state"]
     assert state["epoch"] + state["batch"] > 0
     with pytest.raises(StoreError, match="holds a training run that is not finished; go on with the command"):
