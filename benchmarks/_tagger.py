@@ -1,6 +1,5 @@
 """A tagger for benchmarks: reads or makes sentences, and trains a network with a LinearCoreChain on top."""
 
-import lzma
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from torch.nn import functional as F
 
 import linearcore as lc
 from linearcore._progress import track
+from linearcore.tagging.readers import read_sentences
 
 TURKISH = ("tr_web", "tr_wiki")  # the files of the Turkish Web Treebank
 
@@ -82,22 +82,10 @@ def treebank(folder: Path | None, name: str, wanted: str, instead: str) -> list[
     if folder is None or not (folder / file).is_file():
         where = "no data folder was given" if folder is None else f"no {file} in {folder}"
         raise UsageError(f"{wanted} needs its files, and {where}: pass --data DIR, or leave it out with --sets {instead}")
-    with lzma.open(folder / file, "rt", encoding="utf-8") as lines:
-        return list(conllu(lines))
-
-
-def conllu(lines: Iterator[str]) -> Iterator[Words]:
-    """The sentences of a CoNLL-U file. Ranges such as 1-2 and empty nodes such as 1.1 are no words of their own."""
-    sentence: Words = []
-    for line in lines:
-        cells = line.rstrip("\n").split("\t")
-        if cells[0].isdigit():
-            sentence.append((cells[1], f"{cells[3]}|{cells[5]}"))
-        elif line == "\n" and sentence:
-            yield sentence
-            sentence = []
-    if sentence:
-        yield sentence
+    # LASLA numbers some of its words twice.
+    sentences = read_sentences(folder / file, "upos+feats", check_ids=False)
+    pairs = (zip(sentence.words, sentence.tags or [], strict=True) for sentence in sentences)
+    return [[(word, tag.replace(" ", "|")) for word, tag in sentence] for sentence in pairs]
 
 
 def generated(num_tags: int, sizes: dict[str, int], seed: int) -> dict[str, list[Words]]:

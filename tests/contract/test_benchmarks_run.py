@@ -114,8 +114,9 @@ def test_proposals_refuses_one_file_for_two_records(tmp_path):
 
 def write_treebank(folder: Path, name: str, sentences: int) -> None:
     """Sentence n of a file is NAMEn NAME, with tags A|n%3=1 and B|_, and a range of words that is to be skipped."""
+    rest = "\t_" * 4  # The columns after FEATS.
     texts = [
-        f"# a comment\n1-2\t_\t_\t_\t_\t_\n1\t{name}{n}\t_\tA\t_\tn={n % 3}\n2\t{name}\t_\tB\t_\t_\n"
+        f"# a comment\n1-2\t_\t_\t_\t_\t_{rest}\n1\t{name}{n}\t_\tA\t_\tn={n % 3}{rest}\n2\t{name}\t_\tB\t_\t_{rest}\n"
         for n in range(1, sentences + 1)
     ]
     (folder / "tagging").mkdir(exist_ok=True)

@@ -44,7 +44,7 @@ class Run:
         key: dict[str, Any],
         every: float,
     ) -> None:
-        self.model, self.settings, self.train, self.dev, self.tagger = tagger.model, settings, train, dev, tagger
+        self.model, self.settings, self.train, self.dev = tagger.model, settings, train, dev
         self.out, self.key, self.every = out, key, every
         self.device = tagger.device
         self.optimizer = make_optimizer(self.model, settings)
