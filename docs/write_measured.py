@@ -1,4 +1,6 @@
-"""Writes docs/measured.md and docs/sampling.md from the records in benchmarks/results: no figure there is typed by hand.
+"""Writes pages in docs from the records in benchmarks/results: no figure there is typed by hand.
+
+They are measured.md, sampling.md and finding-wrong-labels.md.
 
 python docs/write_measured.py
 """
@@ -7,6 +9,7 @@ import argparse
 from pathlib import Path
 
 import _sampling_page
+import _wrong_labels_page
 from _tables import RESULTS, ROOT, figure, source, table
 from _tagging_section import tagging
 
@@ -268,7 +271,11 @@ tags. The paper reports a factor of 23 at 400 tags against a search of its own. 
 batch 8; eager, the host is what takes time."""
 
 
-PAGES = {"measured.md": page, "sampling.md": _sampling_page.page}
+PAGES = {
+    "measured.md": page,
+    "sampling.md": _sampling_page.page,
+    "finding-wrong-labels.md": _wrong_labels_page.page,
+}
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The command line: `linearcore demo`, `certify`, `reproduce`, `tag`. One file for each command; they come together here."""
+"""The command line: `linearcore demo`, `suspects`, `certify`, `reproduce`, `tag`. One file for each command."""
 
 import sys
 from collections.abc import Sequence
@@ -10,12 +10,14 @@ from linearcore._record import package_version
 from linearcore.cli._certify import certify
 from linearcore.cli._demo import demo
 from linearcore.cli._reproduce import reproduce
+from linearcore.cli._suspects import suspects
 from linearcore.cli._tag import tag
 from linearcore.cli._usage import INTERRUPTED, UsageError
 
 # Plain help: it is also read in logs and pipes. Tracebacks are Python's own, and only for faults of the library.
 app = typer.Typer(name="linearcore", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 app.command()(demo)
+app.command()(suspects)
 app.command()(certify)
 app.command()(reproduce)
 app.add_typer(tag, name="tag")
@@ -31,6 +33,7 @@ def root(
     \b
     Start with
         linearcore demo                                     five losses on digits with wrong labels
+        linearcore suspects FILE.csv --label COLUMN         rows whose label looks wrong
         linearcore certify --form centered --classes 5      what a loss guarantees
         linearcore reproduce --list                         the paper's figures and tables
         linearcore tag --help                               train taggers, and use them

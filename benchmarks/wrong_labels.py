@@ -1,0 +1,264 @@
+"""Finding wrong labels: how well scores of networks, trained with one loss or another, tell wrong labels from right ones.
+
+Labels are made wrong by a stated law, networks are trained on them, and all rows are ranked by how much the scores speak
+against the label. The figure is the area under the ROC curve (AUC): the probability that a wrong label ranks above a
+right one. Two kinds of scores:
+
+    out of fold   every row by a network that did not see it: linearcore.cleaning.out_of_fold_scores, five folds
+    in sample     every row by a network that was trained on all rows to the last epoch
+
+and several measures of suspicion, from scores s, their softmax p and the given label y:
+
+    margin          max_{v≠y} s_v − s_y
+    log_odds        logsumexp_{v≠y} s_v − s_y
+    self_confidence 1 − p_y: the order of log_odds, up to rounding; the first measure of the package cleanlab
+    p_margin        max_{v≠y} p_v − p_y: cleanlab's normalised margin
+    loss            the loss that was trained, row by row
+
+The learning rate is chosen for every set, law and loss from one grid, by mean agreement of out-of-fold scores with the
+labels as given, over the seeds: at the best epoch for scores out of fold, at the last one for scores in sample. Which labels
+are wrong plays no part. A seed draws its own noise, folds, starts and order.
+"""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor
+
+from _harness import command
+from linearcore._progress import Progress
+from linearcore._record import write_record
+from linearcore._threads import one_thread
+from linearcore.cleaning import LOSSES, out_of_fold_scores
+from linearcore.cleaning._folds import normalised
+from linearcore.cleaning._networks import FoldNetworks, train_epochs
+from linearcore.noise import (
+    NoisyLabels,
+    flagging_auc,
+    flagging_precision,
+    instance_dependent,
+    pair_flip,
+    suspects,
+    symmetric,
+)
+
+OUT = Path(__file__).parent / "results" / "wrong_labels.json"
+COMPARED = ("ce", "gce", "lc", "lc-pairwise", "unhinged")
+RATES = (0.001, 0.003, 0.01)
+MEASURES = ("margin", "log_odds", "self_confidence", "p_margin", "loss")
+HIDDEN, BATCH, LETTERS = 128, 64, 3000
+
+Row = dict[str, Any]
+
+
+class Pool(NamedTuple):
+    """All rows of a set: features (N, D), clean labels (N,), number of classes."""
+
+    features: Tensor
+    labels: Tensor
+    num_classes: int
+
+
+LAWS: dict[str, Callable[[Pool, int], NoisyLabels]] = {
+    "symmetric 20 %": lambda pool, seed: symmetric(pool.labels, 0.2, num_classes=pool.num_classes, seed=seed),
+    "symmetric 40 %": lambda pool, seed: symmetric(pool.labels, 0.4, num_classes=pool.num_classes, seed=seed),
+    "instance-dependent 40 %": lambda pool, seed: instance_dependent(
+        pool.features, pool.labels, 0.4, num_classes=pool.num_classes, seed=seed, inputs="normalised"
+    ),
+    "pair flip 40 %": lambda pool, seed: pair_flip(pool.labels, 0.4, num_classes=pool.num_classes, seed=seed),
+}
+
+
+class UsageError(Exception):
+    """Something that the user can mend; its text is the one line that is shown."""
+
+
+def digits() -> Pool:
+    """scikit-learn's 1,797 digits."""
+    from sklearn.datasets import load_digits
+
+    features, labels = load_digits(return_X_y=True)
+    return Pool(torch.from_numpy(features), torch.from_numpy(labels).long(), 10)
+
+
+def letter(folder: Path | None) -> Pool:
+    """The first rows of UCI letter recognition, whose order is random: a letter and 16 integers each."""
+    path = None if folder is None else folder / "letter.csv.xz"
+    if path is None or not path.is_file():
+        where = "no data folder was given" if folder is None else f"no letter.csv.xz in {folder}"
+        raise UsageError(f"letter needs its file, and {where}: pass --data DIR, or leave it out with --sets digits")
+    table = np.loadtxt(path, delimiter=",", skiprows=1, dtype=str, max_rows=LETTERS)
+    labels = torch.tensor([ord(name) - ord("A") for name in table[:, 0]])
+    return Pool(torch.from_numpy(table[:, 1:].astype(np.float64)), labels, 26)
+
+
+# ---- one training --------------------------------------------------------------------------------------------------------
+
+
+def in_sample(pool: Pool, given: Tensor, loss: str, rate: float, epochs: int, seed: int) -> Tensor:
+    """Scores of all rows by one network that was trained on all of them."""
+    generator = torch.Generator().manual_seed(seed)
+    inputs = normalised(pool.features)
+    network = FoldNetworks(1, (inputs.shape[1], HIDDEN, pool.num_classes), generator)
+    rows = [torch.arange(len(inputs))]
+    how: Row = {"learning_rate": rate, "epochs": epochs, "batch_size": BATCH, "generator": generator}
+    with one_thread():
+        for _ in train_epochs(network, inputs, given, rows, LOSSES[loss], **how):
+            pass
+        with torch.no_grad():
+            return network.scores_of(0, inputs)
+
+
+def judged(scores: Tensor, noisy: NoisyLabels, clean: Tensor, loss: str) -> Row:
+    """AUC by every measure, and precision by margin."""
+    given, wrong = noisy.labels, noisy.labels != clean
+    chances = scores.double().softmax(1)
+    suspicion = {
+        "margin": suspects(scores, given).suspicion,
+        "log_odds": suspects(scores, given, by="log_odds").suspicion,
+        "self_confidence": 1 - chances.gather(1, given.unsqueeze(1)).squeeze(1),
+        "p_margin": suspects(chances, given).suspicion,
+        "loss": LOSSES[loss](scores, given),
+    }
+    found = {name: round(flagging_auc(values, wrong), 5) for name, values in suspicion.items()}
+    return {"auc": found, "precision": round(flagging_precision(suspicion["margin"], wrong), 5)}
+
+
+def one_loss(pool: Pool, draws: dict[int, NoisyLabels], loss: str, epochs: int, advance: Callable[[], None]) -> Row:
+    """Out-of-fold scores at every rate, and both kinds of scores at the rate that is chosen for them."""
+    tried: dict[float, list[Row]] = {rate: [] for rate in RATES}
+    for rate, rows in tried.items():
+        for seed, noisy in draws.items():
+            how: Row = {"epochs": epochs, "learning_rate": rate, "hidden": HIDDEN, "batch_size": BATCH, "seed": seed}
+            found = out_of_fold_scores(pool.features, noisy.labels, num_classes=pool.num_classes, loss=loss, **how)
+            row = {"agreement": round(max(found.agreement), 5), "epoch": found.epoch, "last": found.agreement[-1]}
+            rows.append(row | judged(found.scores, noisy, pool.labels, loss))
+            advance()
+    rate, last = (max(tried, key=lambda rate: sum(row[when] for row in tried[rate])) for when in ("agreement", "last"))
+    seen = [
+        judged(in_sample(pool, noisy.labels, loss, last, epochs, seed), noisy, pool.labels, loss)
+        for seed, noisy in draws.items()
+    ]
+    return {
+        "rate": rate,
+        "rate_in_sample": last,
+        "agreement": [row["agreement"] for row in tried[rate]],
+        "epochs": [row["epoch"] for row in tried[rate]],
+        "out_of_fold": gathered(tried[rate]),
+        "in_sample": gathered(seen),
+        # At the default rate of the command, which does not choose.
+        "margin_auc_by_rate": {f"{rate:g}": mean_of([row["auc"]["margin"] for row in rows]) for rate, rows in tried.items()},
+    }
+
+
+def gathered(rows: list[Row]) -> Row:
+    """Means, spreads and the values of all seeds."""
+    values = {name: [row["auc"][name] for row in rows] for name in MEASURES}
+    values["precision"] = [row["precision"] for row in rows]
+    return {
+        name: {"mean": mean_of(row), "sd": round(float(np.std(row, ddof=1)), 5), "seeds": row}
+        for name, row in values.items()
+    }
+
+
+def mean_of(values: list[float]) -> float:
+    """The mean, as the record has it."""
+    return round(float(np.mean(values)), 5)
+
+
+# ---- the command ---------------------------------------------------------------------------------------------------------
+
+
+def show(title: str, losses: dict[str, Row]) -> None:
+    """Prints one set under one law."""
+    table = Table(title=title)
+    heads = {"out_of_fold": ("margin", "log_odds", "p_margin", "loss", "precision"), "in_sample": ("margin", "loss")}
+    table.add_column("loss", no_wrap=True)
+    for head in ("rate", "agree", *heads["out_of_fold"], *(f"seen: {name}" for name in heads["in_sample"])):
+        table.add_column(head, justify="right", no_wrap=True)
+    for name, row in losses.items():
+        figures = [row[kind][key]["mean"] for kind, keys in heads.items() for key in keys]
+        table.add_row(name, f"{row['rate']:g}", f"{mean_of(row['agreement']):.3f}", *[f"{value:.4f}" for value in figures])
+    Console(width=125).print(table)
+
+
+def arguments() -> argparse.Namespace:
+    """What the user asked for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="Examples:\n"
+        "  python benchmarks/wrong_labels.py --data DIR                  everything, seven minutes on one core\n"
+        "  python benchmarks/wrong_labels.py --sets digits               without the file that letter needs\n"
+        "  python benchmarks/wrong_labels.py --quick --sets digits       seconds: does it run?\n",
+    )
+    parser.add_argument("--data", type=Path, help="folder with letter.csv.xz (default: variable LINEARCORE_DATA)")
+    parser.add_argument("--sets", default="digits,letter", help="which sets, with commas (default: %(default)s)")
+    parser.add_argument("--seeds", type=int, default=3, help="number of seeds, at least 2 (default: %(default)s)")
+    parser.add_argument("--epochs", type=int, default=30, help="passes over the training part (default: %(default)s)")
+    parser.add_argument("--quick", action="store_true", help="2 seeds, 1 epoch, 2 laws: a smoke test, not a result")
+    parser.add_argument(
+        "--out", type=Path, default=OUT, help="JSON file to write (default: benchmarks/results/wrong_labels.json)"
+    )
+    return parser.parse_args()
+
+
+def pools(options: argparse.Namespace) -> dict[str, Pool]:
+    """The sets that were asked for."""
+    names = [name.strip() for name in options.sets.split(",")]
+    for name in names:
+        if name not in ("digits", "letter"):
+            raise UsageError(f"--sets takes digits and letter, and {name!r} is neither")
+    if options.seeds < 2 or options.epochs < 1:
+        raise UsageError("--seeds must be at least 2 for a spread, and --epochs at least 1")
+    folder = options.data or (Path(os.environ["LINEARCORE_DATA"]) if os.environ.get("LINEARCORE_DATA") else None)
+    return {name: digits() if name == "digits" else letter(folder) for name in names}
+
+
+def measure(found: dict[str, Pool], seeds: range, epochs: int, laws: list[str]) -> Row:
+    """Every set, law and loss."""
+    results: Row = {}
+    with Progress() as progress:
+        for name, pool in found.items():
+            results[name] = {"rows": len(pool.labels), "num_classes": pool.num_classes, "laws": {}}
+            for law in laws:
+                draws = {seed: LAWS[law](pool, seed) for seed in seeds}
+                with progress.part(f"{name}, {law}", len(COMPARED) * len(RATES) * len(seeds), "trainings") as part:
+                    losses = {loss: one_loss(pool, draws, loss, epochs, part.advance) for loss in COMPARED}
+                noise = [{"hash": noisy.hash[:16], "wrong": round(noisy.realised_rate, 5)} for noisy in draws.values()]
+                stated = next(iter(draws.values())).law
+                results[name]["laws"][law] = {"losses": losses, "noise": noise, "law": stated}
+                show(f"{name}, {law}", losses)
+    return results
+
+
+def main() -> None:
+    """Trains, prints a table for every set and law, writes the record."""
+    options, started = arguments(), time.perf_counter()
+    try:
+        found = pools(options)
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+    except (UsageError, OSError) as error:
+        print(f"wrong_labels.py: {error}", file=sys.stderr)
+        sys.exit(2)
+    torch.set_num_threads(1)
+    seeds, epochs = range(2 if options.quick else options.seeds), 1 if options.quick else options.epochs
+    laws = list(LAWS)[-2:] if options.quick else list(LAWS)
+    results: Row = {"sets": measure(found, seeds, epochs, laws), "seconds": round(time.perf_counter() - started, 1)}
+    settings: Row = {"seeds": list(seeds), "epochs": epochs, "learning_rates": list(RATES), "hidden": HIDDEN}
+    settings |= {"batch_size": BATCH, "folds": 5, "losses": list(COMPARED), "quick": options.quick}
+    write_record(options.out, command=command("wrong_labels.py"), settings=settings, results=results, seed=0)
+    print(f"{results['seconds']:.0f} s; wrote {options.out}")
+
+
+if __name__ == "__main__":
+    main()

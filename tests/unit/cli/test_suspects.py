@@ -1,0 +1,169 @@
+"""`linearcore suspects`: from a CSV file to its worst labels, and one line for whatever is wrong."""
+
+import csv
+import json
+
+import pytest
+import torch
+
+from linearcore.cleaning import _find, _folds, find_wrong_labels, read_table
+from linearcore.cli import main
+
+#: Rows whose label is wrong, counted from 0; the header is line 1.
+WRONG = (3, 40, 77, 100)
+QUICK = ("--epochs", "25", "--rate", "0.01")
+
+
+def run(*words):
+    with pytest.raises(SystemExit) as left:
+        main(["suspects", *map(str, words)])
+    return int(left.value.code or 0)
+
+
+@pytest.fixture
+def file(tmp_path):
+    stream = torch.Generator().manual_seed(0)
+    rows = []
+    for number in range(120):
+        kind = number % 2
+        a, b = (torch.randn(2, generator=stream) + 5 * kind).tolist()
+        label = ("cat", "dog")[kind if number not in WRONG else 1 - kind]
+        rows.append([f"{a:.3f}", f"{b:.3f}", f"it's, {'big' if kind else 'small'}", f"id{number}", label])
+    path = tmp_path / "pets.csv"
+    with open(path, "w", newline="") as stream:
+        csv.writer(stream).writerows([["a", "b", "size", "id", "kind"], *rows])
+    return path
+
+
+def test_the_table(file, capsys):
+    assert run(file, "--label", "kind", "--ignore", "id", "--top", "4", *QUICK) == 0
+    out, err = capsys.readouterr()
+    assert "120 rows, 2 labels; learned from 2 columns of numbers, 1 column of categories." in out
+    assert "agree with 96.7 % of the labels" in out and "The 4 most suspicious of 120 rows" in out
+    shown = {
+        int(cells[1]): cells[2:4] for line in out.splitlines() if len(cells := [c.strip() for c in line.split("│")]) == 6
+    }
+    assert shown == {row + 2: ["dog", "cat"] if row % 2 == 0 else ["cat", "dog"] for row in WRONG}
+    assert "Another label is preferred in 4 rows (3.3 %)" in out and "pass --out FILE" in out
+    assert "5 networks: 25 epochs" in err and "Beware" not in out and "single row" not in out
+
+
+def test_json_says_the_same(file, capsys):
+    words = (
+        file,
+        "--label",
+        "kind",
+        "--ignore",
+        "id",
+        "--top",
+        "5",
+        "--loss",
+        "ce",
+        "--by",
+        "log_odds",
+        "--seed",
+        "3",
+        "--json",
+    )
+    assert run(*words, *QUICK) == 0
+    told = json.loads(capsys.readouterr().out)
+    found = find_wrong_labels(
+        read_table(file), "kind", by="log_odds", loss="ce", seed=3, epochs=25, learning_rate=0.01, ignore=("id",)
+    )
+    assert [row["line"] for row in told["suspects"]] == [one.line for one in found.worst(5)]
+    assert {row["line"] for row in told["suspects"][:4]} == {row + 2 for row in WRONG}
+    assert told["suspects"][0]["suspicion"] == found.worst(1)[0].suspicion
+    assert (told["rows"], told["features"], told["classes"]) == (120, 4, ["cat", "dog"])
+    assert told["settings"]["loss"] == "ce" and told["prefer_another"] == 4
+
+
+def test_out_has_every_row_in_its_place_and_three_more_columns(file, tmp_path, capsys):
+    out = tmp_path / "ranked.csv"
+    assert run(file, "--label", "kind", "--ignore", "id", "--out", out, *QUICK) == 0
+    assert f"All rows, with their rank: {out}." in capsys.readouterr().out.replace("\n", "")
+    with open(file, newline="") as before, open(out, newline="") as after:
+        old, new = list(csv.reader(before)), list(csv.reader(after))
+    assert [row[:5] for row in new] == old
+    assert new[0][5:] == ["suspicion_rank", "suspicion", "suggested_label"]
+    assert sorted(int(row[5]) for row in new[1:]) == list(range(1, 121))
+    assert {row for row in range(120) if int(new[row + 1][5]) <= 4} == set(WRONG)
+    ranked = sorted(new[1:], key=lambda row: int(row[5]))
+    assert [float(row[6]) for row in ranked] == sorted((float(row[6]) for row in ranked), reverse=True)
+    assert all(row[7] != row[4] for row in new[1:])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pets.csv", "ranked.csv"]
+
+
+def test_labels_of_a_single_row_are_named(file, capsys):
+    text = file.read_text().replace("id5,dog", "id5,[red]dgo[/]")
+    file.write_text(text.replace("id8,cat", "id8,cow").replace("id10,cat", "id10,cow"))  # two rows: no single one
+    assert run(file, "--label", "kind", "--ignore", "id", "--top", "5", *QUICK) == 0
+    out = capsys.readouterr().out
+    assert "which may be misspelt: '[red]dgo[/]' in line 7." in out and "│ [red]dgo[/] │" in out
+
+
+def test_networks_that_were_still_getting_better_are_told_of(file, capsys):
+    words = (file, "--label", "kind", "--ignore", "id", "--top", "1")
+    for epochs, is_told in ((1, True), (25, False)):
+        assert run(*words, "--epochs", epochs, "--rate", "0.01") == 0
+        assert (f"--epochs {2 * epochs} may find more" in capsys.readouterr().out) == is_told
+
+
+def test_columns_that_say_nothing_are_told_of(tmp_path, capsys):
+    stream = torch.Generator().manual_seed(0)
+    rows = [f"{torch.randn((), generator=stream):.4f},{'ab'[number % 3 > 0]}" for number in range(90)]
+    (tmp_path / "t.csv").write_text("\n".join(["x,y", *rows]))
+    assert run(tmp_path / "t.csv", "--label", "y", "--top", "0") == 0
+    out = capsys.readouterr().out
+    assert "Beware: always saying 'b' would agree with 66.7 %." in out and "suspicious" not in out
+
+
+BAD = {
+    "file": (("nowhere.csv", "--label", "kind"), "nowhere.csv: there is no such file; check the path"),
+    "no label": (("pets.csv",), "Missing option '--label'"),
+    "label": (("pets.csv", "--label", "kin"), "pets.csv: there is no column 'kin'; there are a, b, size, id, kind"),
+    "id": (("pets.csv", "--label", "kind"), "pets.csv: column 'id' has 120 different words"),
+    "loss": (("pets.csv", "--label", "kind", "--ignore", "id", "--loss", "mse"), "`loss` must be one of 'lc'"),
+    "by": (("pets.csv", "--label", "kind", "--by", "loss"), "`by` must be one of 'margin', 'log_odds', got 'loss'"),
+    "folds": (("pets.csv", "--label", "kind", "--ignore", "id", "--folds", "1"), "`folds` must be an integer from 2"),
+    "rate": (("pets.csv", "--label", "kind", "--ignore", "id", "--rate", "1e30"), "lower the learning rate"),
+    "top": (("pets.csv", "--label", "kind", "--top", "-1"), "`--top` must be at least 0, got -1"),
+    "out is in": (("pets.csv", "--label", "kind", "--out", "pets.csv"), "`--out` must be another file"),
+    "out is folder": (("pets.csv", "--label", "kind", "--out", "."), "`--out` must be a file in a folder that is there"),
+    "no folder": (("pets.csv", "--label", "kind", "--out", "no/x.csv"), "`--out` must be a file in a folder that is there"),
+}
+
+
+@pytest.mark.parametrize(("words", "message"), BAD.values(), ids=BAD.keys())
+def test_bad_input_is_one_line(file, words, message, capsys, monkeypatch):
+    monkeypatch.chdir(file.parent)
+    assert run(*words) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("linearcore: ") and message in error and error.count("\n") == 1
+    assert [path.name for path in file.parent.iterdir()] == ["pets.csv"]
+
+
+def test_its_own_output_is_refused(file, capsys):
+    file.write_text(file.read_text().replace("size", "suggested_label", 1))
+    assert run(file, "--label", "kind", "--ignore", "id") == 2
+    assert "there is a column 'suggested_label', which this command adds" in capsys.readouterr().err
+
+
+def test_a_tab_can_be_typed(file, capsys):
+    with open(file, newline="") as stream:
+        rows = list(csv.reader(stream))
+    with open(file, "w", newline="") as stream:
+        csv.writer(stream, delimiter="\t").writerows(rows)
+    assert run(file, "--label", "kind", "--ignore", "id", "--delimiter", "\\t", "--epochs", "1") == 0
+
+
+def test_an_interrupt_leaves_no_file(file, tmp_path, capsys, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    words = (file, "--label", "kind", "--ignore", "id", "--epochs", "1", "--out", tmp_path / "ranked.csv")
+    for module, name in ((_folds, "_held_out"), (_find.os, "replace")):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, interrupted)
+            assert run(*words) == 130
+        assert capsys.readouterr().err.endswith("linearcore: interrupted\n")
+        assert [path.name for path in tmp_path.iterdir()] == ["pets.csv"]
