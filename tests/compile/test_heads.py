@@ -30,6 +30,8 @@ LINEAR_CORE: dict[str, Make] = {
     "lc-pairwise": lambda: LinearCoreChain(NUM_TAGS, form="pairwise"),
     "lc-low-rank": lambda: LinearCoreChain(NUM_TAGS, rank=2),
     "lc-constrained": lambda: LinearCoreChain(NUM_TAGS, constraints=CONSTRAINTS),
+    "lc-unary": lambda: LinearCoreChain(NUM_TAGS, unary=0.5),
+    "lc-unary-low-rank": lambda: LinearCoreChain(NUM_TAGS, unary=0.25, rank=2),
 }
 OTHERS: dict[str, Make] = {
     "crf": lambda: ChainCRF(NUM_TAGS),
@@ -88,10 +90,11 @@ def test_linear_core_compiles_in_one_graph(make: Make, mask: Tensor | None) -> N
 
 
 @needs_compiler
-def test_linear_core_through_inductor() -> None:
+@pytest.mark.parametrize("options", ({}, {"rank": 2, "unary": 0.5}), ids=("full matrix", "low rank"))
+def test_linear_core_through_inductor(options: dict[str, object]) -> None:
     """A network and its head in one graph, float32 as in training, inside autocast."""
     torch.manual_seed(0)
-    network, head = nn.Linear(6, NUM_TAGS), LinearCoreChain(NUM_TAGS, batch_first=True)
+    network, head = nn.Linear(6, NUM_TAGS), LinearCoreChain(NUM_TAGS, batch_first=True, **options)
 
     def step(inputs: Tensor, tags: Tensor) -> Tensor:
         with torch.autocast("cpu", dtype=torch.bfloat16):

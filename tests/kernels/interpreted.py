@@ -82,6 +82,8 @@ HEADS = {
     "batch first": {"batch_first": True},
     "constrained": {"constraints": Constraints.forbid(1100, pairs=[(0, 1), (3, 4)], start=[7], end=[8])},
     "weighted": {"cost": Hamming(torch.arange(1100) % 3 + 0.5)},
+    "unary": {"unary": 0.5},
+    "unary batch first": {"unary": 0.5, "batch_first": True},
 }
 
 
@@ -105,7 +107,7 @@ def test_local_log_odds(
     if head.batch_first:
         emissions, tags = emissions.transpose(0, 1).contiguous(), tags.t().contiguous()
     found = step(head, emissions, tags)
-    assert used == {"local_log_odds", "local_gradient"}
+    assert used == {"local_log_odds", "local_gradient"} | ({"log_odds", "log_odds_gradient"} if head.unary else set())
     monkeypatch.setattr(local_losses_module, "fused_for", lambda *_: None)
     monkeypatch.setattr("linearcore.kernels._local.fused_for", lambda *_: None)
     monkeypatch.setattr("linearcore.kernels._logodds.fused_for", lambda *_: None)

@@ -21,6 +21,12 @@ tag = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
 
 _FORMATS = "auto, conllu, columns, penn or brown."
 _FILE = "A file, plain or .xz, .gz, .zip; - is standard input."
+_UNARY = (
+    "With lc: the share of the loss, from 0 (the default) to below 1, that is put on each word alone, without its "
+    "neighbours' tags. In training these are the true ones, in tagging they are guesses: with 0.5 a tagger relies on them "
+    "less. Try it with hundreds of tags and more."
+)
+_SHARPNESS = "With lc: how fast the loss fades for words that are right by a margin; by default 1."
 
 
 @tag.callback(invoke_without_command=True)
@@ -62,6 +68,8 @@ def train(
     tokens: Annotated[int | None, typer.Option(help="Words of a batch; by default 800, or 1600 for a transformer.")] = None,
     optimizer: Annotated[str, typer.Option(help="adam, or sgd with momentum.")] = "adam",
     rank: Annotated[int | None, typer.Option(help="Transitions of this rank; by default a full matrix.")] = None,
+    unary: Annotated[float | None, typer.Option(help=_UNARY)] = None,
+    sharpness: Annotated[float | None, typer.Option(help=_SHARPNESS)] = None,
     inflate: Annotated[int | None, typer.Option(help="Add tags that never occur until there are so many.")] = None,
     beam: Annotated[
         int | None, typer.Option(help="Decode with a beam of this width, 0: exactly; by default exactly up to 600 tags.")
@@ -82,6 +90,7 @@ def train(
     Examples
         linearcore tag train --train en-train.conllu --dev en-dev.conllu --tag xpos --out english
         linearcore tag train --train la.conllu.xz --tag upos+feats --loss crf --device cuda --out latin
+        linearcore tag train --train la.conllu.xz --tag upos+feats --rank 64 --unary 0.5 --out latin
         linearcore tag train --train ner.txt --tag last --encoder transformer:my-bert --out entities
     """
     with usage_errors():
@@ -91,7 +100,7 @@ def train(
         settings = Training(
             loss=loss, encoder=encoder, characters=characters, epochs=epochs, patience=patience, rate=rate, tokens=tokens,
             optimizer=optimizer, rank=rank, inflate=inflate, beam=beam, precision=precision, seed=seed, hidden=hidden,
-            layers=layers,
+            layers=layers, unary=unary, sharpness=sharpness,
         )  # fmt: skip
         where = check_device(device)
         sentences, held_out = _training_data(

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from numbers import Real
 
 import torch
 from torch import Tensor, nn
@@ -40,6 +41,13 @@ class LinearCoreChain(ChainHead):
             trains; for a `Form` what it says. logodds has one margin a site and refuses True.
         cost: "hamming" or "zero-one", which weigh all sites alike, or `Hamming(weight)`: a site counts with the weight of
             its true tag.
+        unary: w in [0, 1), the share of the loss that is put on the emissions alone, for example 0.5:
+
+                (1 − w)·form(s_j) + w·form(emissions[j])        no transitions, no start, no end
+
+            In training the neighbours are the true ones, in decoding they are the model's own guesses. The second part keeps
+            emissions able to stand alone, so that transitions correct them instead of carrying them. All tags are candidates
+            there, those that constraints forbid included, since constraints are about neighbours.
 
     Example:
         >>> import torch
@@ -52,7 +60,10 @@ class LinearCoreChain(ChainHead):
         (torch.Size([2, 3]), torch.Size([2]))
 
     Cost: time O(L·B·|Y|), and O(|Y|²) to write the dense gradient of the transitions, O(L·B·|Y|·r) with `rank`. Memory: two
-    L×B×|Y| beside the emissions, and that gradient.
+    L×B×|Y| beside the emissions, and that gradient; one more L×B×|Y| with `unary`.
+
+    Under autocast the product of the factors of `rank`, start and end are rounded to autocast's dtype in `forward`, as
+    the emissions of a last layer are. All else is computed in float32 or float64, and so is all of it in decoding.
     """
 
     def __init__(
@@ -64,6 +75,7 @@ class LinearCoreChain(ChainHead):
         form: str | Form = "logodds",
         normalize: bool | None = None,
         cost: str | Cost = "hamming",
+        unary: float = 0.0,
         rank: int | None = None,
         constraints: Constraints | None = None,
         strict_mask: bool = True,
@@ -77,9 +89,11 @@ class LinearCoreChain(ChainHead):
         if normalize is None and isinstance(form, str) and isinstance(self.form, Pairwise | Centered):
             self.form = replace(self.form, normalize=False)
         self.cost = checked_cost(cost, num_tags)
+        self.unary = _checked_unary(unary)
 
     def extra_repr(self) -> str:
-        return f"{super().extra_repr()}, surrogate={self.surrogate}, form={self.form}"
+        extra = f", unary={self.unary:g}" if self.unary else ""
+        return f"{super().extra_repr()}, surrogate={self.surrogate}, form={self.form}{extra}"
 
     def _losses(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
         if not sites.is_full:
@@ -88,10 +102,15 @@ class LinearCoreChain(ChainHead):
             emissions = emissions.masked_fill(absent, 0.0)
         kernel = self.form.kernel(self.surrogate)
         if self._is_factored:
-            scores = self._local_scores(emissions, tags, sites).reshape(-1, self.num_tags)
+            scores = self._low_rank_scores(emissions, tags, sites, _autocast_dtype(emissions)).reshape(-1, self.num_tags)
             losses = dense_rows(kernel, scores, Labels(tags.reshape(-1))).view(tags.shape)
         else:
             losses = local_losses(kernel, emissions, self.chain(emissions), tags, sites)
+        if self.unary:
+            # In the user's layout, which the rows have in memory: no copy of them.
+            rows, own = (part.transpose(0, 1) if self.batch_first else part for part in (emissions, tags))
+            alone = dense_rows(kernel, rows.reshape(-1, self.num_tags), Labels(own.reshape(-1))).view(own.shape)
+            losses = self._mixed(losses, self._layout(alone))
         return self._summed(losses, tags, sites)
 
     def sampled(
@@ -146,7 +165,10 @@ class LinearCoreChain(ChainHead):
         scores = unary[0] + edges[0].squeeze(-1), unary[1] + edges[1]
         kernel = self.form.kernel(self.surrogate)
         rivals = num_candidates(self._edges(), around) if kernel.normalize else self.num_tags
-        losses = sampled_rows(kernel, *scores, picked.log_weight, rivals).view(tags.shape)
+        losses = sampled_rows(kernel, *scores, picked.log_weight, rivals)
+        if self.unary:
+            losses = self._mixed(losses, sampled_rows(kernel, *unary, picked.log_weight, self.num_tags))
+        losses = losses.view(tags.shape)
         result = torch.promote_types(hidden.dtype, self.start_transitions.dtype)
         return reduce_chains(self._summed(losses, tags, sites), sites, reduction).to(result)
 
@@ -175,7 +197,7 @@ class LinearCoreChain(ChainHead):
 
         Args:
             emissions, tags, mask, reduction: as in `forward`.
-            form: "pairs" or "centered"; the head's own `form` is not asked.
+            form: "pairs" or "centered"; the head's own `form` and `unary` are not asked.
             outer: where y' comes from; None is the exact law, `SimilarSequences` or `CostlySequences`.
             inner: where y'' comes from, given y'; None is `UniformSequences`. `Neighbours` estimates a sum over those.
             num_samples: K draws for each chain.
@@ -198,6 +220,10 @@ class LinearCoreChain(ChainHead):
         matrix = self.transitions if self.rank is None else None
         return Edges(self.start_transitions, self.end_transitions, matrix, factors, self._allowed)
 
+    def _mixed(self, local: Tensor, alone: Tensor) -> Tensor:
+        """(1 − w)·local + w·alone. Not torch.lerp, to which two infinite losses are no number."""
+        return torch.add((1 - self.unary) * local, alone, alpha=self.unary)
+
     def _summed(self, losses: Tensor, tags: Tensor, sites: Sites) -> Tensor:
         """(B,): the sites' losses (L, B), weighed by the cost, 0 where masked, added up."""
         losses = losses if sites.is_full else losses.masked_fill(~sites.mask, 0.0)
@@ -213,12 +239,15 @@ class LinearCoreChain(ChainHead):
     def _local_scores(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
         if not self._is_factored:
             return local_scores(emissions, self.chain(emissions), tags, sites)
+        return self._low_rank_scores(emissions, tags, sites, emissions.dtype)
+
+    def _low_rank_scores(self, emissions: Tensor, tags: Tensor, sites: Sites, dtype: torch.dtype) -> Tensor:
         start, left, right, end = (
             part.to(emissions.dtype)
             for part in (self.start_transitions, self.transitions_from, self.transitions_to, self.end_transitions)
         )
         with torch.autocast(emissions.device.type, enabled=False):
-            return low_rank_scores(emissions, start, (left, right), end, tags, sites)
+            return low_rank_scores(emissions, start, (left, right), end, tags, sites, dtype)
 
     def _confidence(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
         """The probability for which the surrogate would leave this margin where it is, the neighbours being as they are.
@@ -231,3 +260,18 @@ class LinearCoreChain(ChainHead):
         against = others.logsumexp(-1) if isinstance(self.form, LogOdds) else others.amax(-1)
         margin = (scores.gather(-1, own).squeeze(-1) - against).clamp(-1e30, 1e30)
         return self.surrogate.posterior(margin)
+
+
+def _checked_unary(unary: float) -> float:
+    if isinstance(unary, Real) and not isinstance(unary, bool) and 0 <= unary < 1:
+        return float(unary)
+    advice = "pass the share of the loss for the emissions alone, for example 0.5"
+    raise ValueError(complaint("unary", "be a number in [0, 1)", repr(unary), advice))
+
+
+def _autocast_dtype(emissions: Tensor) -> torch.dtype:
+    """What autocast would take a product of float32 numbers in, where it is on; else the dtype of `emissions`."""
+    device = emissions.device.type
+    if emissions.dtype == torch.float32 and torch.is_autocast_enabled(device):
+        return torch.get_autocast_dtype(device)
+    return emissions.dtype

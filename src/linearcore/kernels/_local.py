@@ -43,9 +43,19 @@ def links(tags: Tensor, sites: Sites) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 def low_rank_scores(
-    emissions: Tensor, start: Tensor, factors: tuple[Tensor, Tensor], end: Tensor, tags: Tensor, sites: Sites
+    emissions: Tensor,
+    start: Tensor,
+    factors: tuple[Tensor, Tensor],
+    end: Tensor,
+    tags: Tensor,
+    sites: Sites,
+    dtype: torch.dtype | None = None,
 ) -> Tensor:
     """`local_scores` for transitions = F Tᵀ with factors F, T (|Y|, r); the product itself is never formed.
+
+    Args:
+        dtype: to take the products of the factors in; None is that of `emissions`. What is added to these, start and end
+            included, is rounded to it, and so is the gradient that comes back; sums over sites are not.
 
     Time O(L·B·|Y|·r); memory a few L×B×|Y|.
     """
@@ -56,7 +66,11 @@ def low_rank_scores(
     # The edges are two more columns of the factors, so that all is one product.
     both = torch.cat([left, right, is_first.to(left.dtype), is_last.to(left.dtype)], -1)
     weights = torch.cat([target, source, start.unsqueeze(-1), end.unsqueeze(-1)], -1)
-    return torch.addmm(emissions.reshape(-1, emissions.shape[-1]), both.flatten(0, 1), weights.t()).view(emissions.shape)
+    rows, both = emissions.reshape(-1, emissions.shape[-1]), both.flatten(0, 1)
+    if dtype is None or dtype == emissions.dtype:
+        return torch.addmm(rows, both, weights.t()).view(emissions.shape)
+    # Rounded here and not before the look-up: its gradient adds up all sites of a tag, and must not do so in half precision.
+    return (rows + both.to(dtype) @ weights.to(dtype).t()).view(emissions.shape)
 
 
 def _edges(sites: Sites) -> tuple[Tensor, Tensor]:

@@ -48,15 +48,16 @@ class Sites(NamedTuple):
     def of(cls, mask: Tensor, *, is_full: bool = False) -> "Sites":
         """The sites of a mask (L, B), all on if it `is_full`. Time O(L·B); reads nothing back from a device."""
         length, batch = mask.shape
-        times = torch.arange(length, device=mask.device).unsqueeze(-1)
-        if is_full:
-            return cls(mask, (times - 1).expand(-1, batch), (times + 1).expand(-1, batch), is_full)
-        edge = times.new_full((1, batch), -1)
-        before = torch.cat([edge, times.masked_fill(~mask, -1)[:-1]])[:length]
-        after = torch.cat([times.masked_fill(~mask, length)[1:], edge + length + 1])[-length:] if length else before
-        if length == 0:
-            return cls(mask, before, after)
-        return cls(mask, before.cummax(0).values, after.flip(0).cummin(0).values.flip(0))
+        before = torch.arange(-1, length - 1, device=mask.device)
+        if is_full or length == 0:
+            previous, following = (times.unsqueeze(-1).expand(-1, batch) for times in (before, before + 2))
+            return cls(mask, previous, following, is_full)
+        # The neighbours after are those before in the chain turned round, so that one scan finds both. It goes along the
+        # rows of a contiguous tensor: along columns an accelerator takes one step after another.
+        shown = torch.stack([mask.t(), mask.t().flip(1)])
+        # What `roll` puts in front is no neighbour; it would be at −1, which says so.
+        previous, turned = torch.where(shown.roll(1, -1), before, -1).cummax(-1).values.unbind()
+        return cls(mask, previous.t(), (length - 1 - turned.flip(1)).t())
 
     @property
     def is_first(self) -> Tensor:

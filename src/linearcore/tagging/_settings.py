@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from linearcore._checks import complaint, one_of, positive
-from linearcore.tagging._model import LOSSES
+from linearcore.tagging._model import LOSSES, linear_core_options
 
 PRECISIONS = ("auto", "fp32", "bf16")
 OPTIMIZERS = ("adam", "sgd")
@@ -24,6 +24,9 @@ class Training:
         characters: of a BiLSTM: look at the spelling of words.
         embedding, hidden, layers, dropout: of a BiLSTM, as in `linearcore.tagging.encoders.BiLSTM`.
         rank: of the transitions; None is a full matrix.
+        unary: of loss "lc": the share of the loss that is put on the emissions alone, so that the words themselves have to
+            tell the tags and transitions only correct them; None is 0.
+        sharpness: of loss "lc": how fast its surrogate bends behind the core, as in `LinearCore`; None is 1.
         inflate: add tags that never occur until there are so many; None adds none.
         beam: width of the beam that decodes; 0 is exact; None is exact unless tags are many.
         epochs: passes over the training sentences; None suits the encoder.
@@ -47,6 +50,8 @@ class Training:
     layers: int = 1
     dropout: float = 0.3
     rank: int | None = None
+    unary: float | None = None
+    sharpness: float | None = None
     inflate: int | None = None
     beam: int | None = None
     epochs: int | None = None
@@ -62,6 +67,7 @@ class Training:
 
     def __post_init__(self) -> None:
         one_of("loss", self.loss, LOSSES)
+        linear_core_options(self.loss, self.unary, self.sharpness)
         one_of("precision", self.precision, PRECISIONS)
         one_of("optimizer", self.optimizer, OPTIMIZERS)
         if self.encoder != "bilstm" and not self.encoder.partition("transformer:")[2]:
@@ -76,8 +82,8 @@ class Training:
         if self.rate is not None:
             positive("rate", self.rate, "for example 0.003")
         positive("clip", self.clip, "for example 5")
-        for name in ("warmup", "dropout"):
-            if not 0 <= getattr(self, name) < 1:
+        for name in ("warmup", "dropout", "unary"):
+            if getattr(self, name) is not None and not 0 <= getattr(self, name) < 1:
                 raise ValueError(complaint(name, "be a share in [0, 1)", getattr(self, name), "for example 0.1"))
         if not self.decay >= 0:
             raise ValueError(complaint("decay", "not be negative", self.decay, "for example 0.01"))

@@ -86,7 +86,8 @@ def train(
         if settings.inflate is not None:
             vocabulary = vocabulary.inflated(settings.inflate, len(TagColumns.parse(columns).indices))
         encoder = make_encoder(vocabulary, settings)
-        model = TaggingModel(encoder, len(vocabulary.tags), settings.loss, rank=settings.rank, beam=settings.beam)
+        chosen = {name: getattr(settings, name) for name in ("loss", "rank", "beam", "unary", "sharpness")}
+        model = TaggingModel(encoder, len(vocabulary.tags), **chosen)
         tagger = Tagger(model.to(device), vocabulary, columns, {"training": told, "key": key})
         corpora = [Corpus.of(part, vocabulary, encoder) for part in (sentences, dev)]
         run = Run(tagger, settings, corpora[0], corpora[1], folder, key | {"torch": torch.__version__}, save_every)

@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from linearcore.cli import main
+from linearcore.tagging import Tagger
 from tests.fresh_python import SOURCE, fresh_python
 from tests.tagged_text import conllu, sentences, write_conllu
 
@@ -49,6 +50,16 @@ def test_train_json(tmp_path, capsys):
     assert told["sentences"] == {"train": 54, "dev": 6}
     assert told["settings"]["loss"] == "ce" and 4 < len(told["epochs"]) <= 8
     assert 0 <= told["dev_accuracy"] <= 100
+
+
+def test_train_takes_options_of_the_loss(tmp_path, capsys):
+    train = write_conllu(tmp_path / "train.conllu", 60)
+    options = ("--unary", "0.5", "--sharpness", "4", "--rank", "2", "--epochs", "1", "--hidden", "16")
+    assert run("train", "--train", train, "--tag", "upos", "--out", tmp_path / "m", "--json", *options) == 0
+    told = json.loads(capsys.readouterr().out)["settings"]
+    assert (told["unary"], told["sharpness"]) == (0.5, 4.0)
+    head = Tagger.load(tmp_path / "m").model.head
+    assert (head.unary, head.surrogate.sharpness) == (0.5, 4.0)
 
 
 def test_predict_changes_the_tags_and_nothing_else(files, capsys):
@@ -189,6 +200,15 @@ def test_eval_of_entities(tmp_path, capsys):
         (("train", "--train", "{test}", "--out", "m"), "this is CoNLL-U, which has no column last; name one"),
         (("train", "--train", "{test}", "--tag", "xpos", "--out", "m"), "column xpos is _ throughout"),
         (("train", "--train", "{test}", "--tag", "upos", "--loss", "mse", "--out", "m"), "`loss` must be one of"),
+        (("train", "--train", "{test}", "--tag", "upos", "--unary", "1", "--out", "m"), "`unary` must be a share in [0, 1)"),
+        (
+            ("train", "--train", "{test}", "--tag", "upos", "--unary", "0.5", "--loss", "crf", "--out", "m"),
+            "`unary` must be None with loss 'crf', got 0.5; it is an option of loss 'lc'",
+        ),
+        (
+            ("train", "--train", "{test}", "--tag", "upos", "--sharpness", "0", "--out", "m"),
+            "`sharpness` must be a positive",
+        ),
         (("train", "--train", "{test}", "--tag", "upos", "--out", "{test}"), "cannot write"),
         (("train", "--train", "{test}", "--tag", "upos", "--device", "abacus", "--out", "m"), "`--device` must be"),
         (("train", "--train", "{test}", "--tag", "upos", "--inflate", "1", "--out", "m"), "`inflate` must be at least 2"),

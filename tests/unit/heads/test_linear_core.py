@@ -9,7 +9,7 @@ from torch import Tensor
 
 from linearcore.analysis import conditional_risk
 from linearcore.heads import LinearCoreChain
-from linearcore.losses import Centered, Form, LogOdds, Pairwise
+from linearcore.losses import Centered, Form, LogOdds, Pairwise, multiclass_loss
 from linearcore.structures import Constraints, Hamming, Sequences
 from linearcore.surrogates import Exponential, Hinge, LinearCore, Logistic, Surrogate
 from tests.cases import A_FEW, FEW_PAIRS, FORMS, allows
@@ -31,6 +31,9 @@ OPTIONS: dict[str, dict[str, object]] = {
     "low rank": {"rank": 2},
     "low rank constrained": {"rank": 2, "constraints": CONSTRAINTS},
     "weighted": {"cost": Hamming(WEIGHT)},
+    "unary": {"unary": 0.3},
+    "unary constrained": {"unary": 0.8, "constraints": CONSTRAINTS},
+    "unary low rank weighted": {"unary": 0.5, "rank": 2, "cost": Hamming(WEIGHT)},
 }
 every_option = pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS.keys())
 
@@ -87,7 +90,9 @@ def loss_of_one(head: LinearCoreChain, emissions: Tensor, tags: list[int], mask:
             if obeys(head.constraints, changed):
                 scores[tag] = score(head, matrix, emissions, places, changed)
         weight = head.cost.weight[own] if isinstance(head.cost, Hamming) and head.cost.weight is not None else 1.0
-        total = total + weight * site_loss(head.surrogate, head.form, scores, own)
+        local = site_loss(head.surrogate, head.form, scores, own)
+        alone = site_loss(head.surrogate, head.form, dict(enumerate(emissions[places[site]])), own)
+        total = total + weight * ((1 - head.unary) * local + head.unary * alone)
     return total
 
 
@@ -223,6 +228,7 @@ HALF_HEADS: dict[str, dict[str, object]] = {
     "pairwise": {"form": "pairwise"},
     "centered": {"form": "centered"},
     "low rank": {"rank": 3},
+    "unary": {"unary": 0.5},
 }
 every_half_head = pytest.mark.parametrize("options", HALF_HEADS.values(), ids=HALF_HEADS.keys())
 
@@ -271,20 +277,44 @@ def test_a_head_in_half_precision_rounds_once(half: torch.dtype, options: dict[s
         within(ours, exact, torch.finfo(half).eps)
 
 
-@every_half_head
-@pytest.mark.parametrize("dtype", (torch.bfloat16, torch.float32), ids=str)
-def test_autocast_changes_nothing(options: dict[str, object], dtype: torch.dtype) -> None:
-    head = head_of(**options).float()
-    emissions = drawn(*TAGS.shape, NUM_TAGS).to(dtype)
+def without_and_with_autocast(head: LinearCoreChain, emissions: Tensor) -> list[dict[str, Tensor]]:
     results = []
     for is_on in (False, True):
         leaf = emissions.clone().requires_grad_()
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=is_on):
-            loss, decoded = -head(leaf, TAGS, MASK), head.viterbi(leaf)
+            loss, (tags, best), sure = -head(leaf, TAGS, MASK), head.viterbi(leaf), head.confidence(leaf, MASK, TAGS)
         # Outside, as torch asks for: inside, autograd's own products would be done in bfloat16.
-        results.append([loss.detach(), *decoded, *torch.autograd.grad(loss, [leaf, *head.parameters()])])
-    for theirs, ours in zip(*results, strict=True):
-        assert ours.dtype == theirs.dtype and torch.equal(ours, theirs)
+        names, parameters = zip(*head.named_parameters(), strict=True)
+        gradients = dict(zip(("emissions", *names), torch.autograd.grad(loss, [leaf, *parameters]), strict=True))
+        results.append({"loss": loss.detach(), "tags": tags, "best": best, "sure": sure, **gradients})
+    assert {name: part.dtype for name, part in results[0].items()} == {n: part.dtype for n, part in results[1].items()}
+    return results
+
+
+@every_half_head
+@pytest.mark.parametrize("dtype", (torch.bfloat16, torch.float32, torch.float64), ids=str)
+def test_autocast_changes_nothing_but_products_of_factors(options: dict[str, object], dtype: torch.dtype) -> None:
+    """And these in training only, and no float64."""
+    off, on = without_and_with_autocast(head_of(**options).float(), drawn(*TAGS.shape, NUM_TAGS).to(dtype))
+    rounds = "rank" in options and dtype != torch.float64
+    for name in ("tags", "best", "sure") if rounds else off:
+        assert torch.equal(on[name], off[name]), name
+
+
+@pytest.mark.parametrize("options", ({"rank": 3}, {"rank": 3, "unary": 0.5}), ids=("low rank", "unary"))
+def test_autocast_rounds_the_products_of_factors(options: dict[str, object]) -> None:
+    off, on = without_and_with_autocast(head_of(**options).float(), drawn(*TAGS.shape, NUM_TAGS).float())
+    assert not torch.equal(on["loss"], off["loss"])
+    for name, exact in off.items():
+        within(on[name], exact.double(), 0.0 if name in ("tags", "best", "sure") else 8 * torch.finfo(torch.bfloat16).eps)
+
+
+def test_autocast_has_second_derivatives() -> None:
+    head, leaf = head_of(rank=3, unary=0.5).float(), drawn(*TAGS.shape, NUM_TAGS).float().requires_grad_()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = head(leaf, TAGS, MASK)
+    (slope,) = torch.autograd.grad(loss, leaf, create_graph=True)
+    assert all(part.isfinite().all() for part in torch.autograd.grad((slope**2).sum(), [leaf, *head.parameters()]))
 
 
 @pytest.mark.parametrize("form", ("logodds", "pairwise", "centered"))
@@ -327,3 +357,30 @@ def test_repr_says_what_is_not_usual() -> None:
     head = LinearCoreChain(4, True, rank=2, constraints=CONSTRAINTS, form="pairwise", surrogate=Hinge())
     chain, loss = "num_tags=4, rank=2, batch_first=True, constrained", "surrogate=Hinge(), form=Pairwise(normalize=False)"
     assert repr(head) == f"LinearCoreChain({chain}, {loss})"
+    assert repr(LinearCoreChain(4, unary=0.25)).endswith("form=LogOdds(), unary=0.25)")
+
+
+@every_form
+def test_emissions_alone_do_not_see_the_chain(form: Form) -> None:
+    """Nearly all of the loss on them: it is the multi-class loss, and transitions have hardly any gradient."""
+    head, tags = head_of(form=form, unary=1 - 1e-9), torch.tensor([[0, 3], [2, 1], [1, 1]])
+    emissions = drawn(3, 2, NUM_TAGS)
+    loss = -head(emissions, tags)
+    rows, labels = emissions.flatten(0, 1), tags.flatten()
+    expected = multiclass_loss(rows, labels, surrogate=head.surrogate, form=form, reduction="sum")
+    torch.testing.assert_close(loss, expected, rtol=1e-6, atol=1e-6)
+    assert torch.autograd.grad(loss, head.transitions)[0].abs().max() < 1e-7
+
+
+def test_constraints_forbid_nothing_to_emissions_alone() -> None:
+    """Only 0 → 1 → 0 is allowed: beside the neighbours there is no choice, and the emissions still learn."""
+    constraints = Constraints.forbid(2, pairs=[(0, 0), (1, 1)], start=[1], end=[1])
+    head = LinearCoreChain(2, constraints=constraints, unary=0.5)
+    emissions, tags = drawn(3, 1, 2).float(), torch.tensor([[0], [1], [0]])
+    torch.testing.assert_close(-head(emissions, tags), 0.5 * multiclass_loss(emissions[:, 0], tags[:, 0], reduction="sum"))
+
+
+@pytest.mark.parametrize("rank", (None, 2))
+def test_two_infinite_losses_are_infinite(rank: int | None) -> None:
+    head = LinearCoreChain(2, surrogate=Exponential(), unary=0.5, rank=rank)
+    assert head(torch.tensor([[[-1e4, 1e4]]]), torch.tensor([[0]])) == -math.inf

@@ -328,6 +328,14 @@ LOSSES: dict[str, tuple[Callable[[], ChainHead], type[Exception], str]] = {
         ValueError,
         r"`cost` must be one of 'zero-one', 'hamming', got 'edit'",
     ),
+    **{
+        f"a unary share of {share!r}": (
+            lambda share=share: LinearCoreChain(3, unary=share),
+            ValueError,
+            rf"^`unary` must be a number in \[0, 1\), got {share!r}; pass the share of the loss for the emissions alone.*$",
+        )
+        for share in (1.0, 1, -0.1, math.nan, math.inf, True, "half", None)
+    },
     "weights for others": (
         lambda: LinearCoreChain(3, cost=Hamming(torch.ones(4))),
         ValueError,

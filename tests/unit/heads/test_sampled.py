@@ -29,6 +29,9 @@ OPTIONS: dict[str, dict[str, object]] = {
     "low rank": {"rank": 2},
     "low rank constrained": {"rank": 2, "constraints": CONSTRAINTS},
     "weighted": {"cost": Hamming(WEIGHT)},
+    "unary": {"unary": 0.3},
+    "unary constrained": {"unary": 0.5, "constraints": CONSTRAINTS},
+    "unary low rank weighted": {"unary": 0.5, "rank": 2, "cost": Hamming(WEIGHT)},
 }
 every_option = pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS.keys())
 FORMS: dict[str, Form] = {"sum": Pairwise(normalize=False), "mean": Pairwise(), "logodds": LogOdds()}

@@ -121,3 +121,11 @@ def test_centered_wants_one_side() -> None:
     with pytest.raises(ValueError, match="`surrogate` must be one-sided"):
         head_of(surrogate=LinearCore(sides=2)).structured(EMISSIONS, TAGS, form="centered", num_samples=3)
     assert head_of(surrogate=Hinge()).structured(EMISSIONS, TAGS, form="centered", num_samples=3).isfinite()
+
+
+def test_emissions_alone_are_no_part_of_it() -> None:
+    plain, mixed = (
+        head_of(unary=unary).structured(EMISSIONS, TAGS, num_samples=5, generator=torch.Generator().manual_seed(0))
+        for unary in (0.0, 0.5)
+    )
+    assert torch.equal(plain, mixed)

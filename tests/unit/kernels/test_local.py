@@ -166,3 +166,42 @@ def test_low_rank_is_the_product_written_out(mask: Tensor, dtype: torch.dtype, r
     tolerance = 1e-12 if dtype == torch.float64 else 1e-5
     for theirs, ours in zip(*results, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
+
+
+def low_rank_case(mask: Tensor, rank: int = 3) -> tuple[list[Tensor], Tensor]:
+    """Emissions, start, two factors and end, in float32, and tags."""
+    emissions, chain, tags = drawn(mask, torch.float32)
+    generator = torch.Generator().manual_seed(rank)
+    return [emissions, chain.start, *(torch.randn(2, NUM_TAGS, rank, generator=generator)), chain.end], tags
+
+
+@every_mask
+@pytest.mark.parametrize("half", (torch.bfloat16, torch.float16), ids=str)
+def test_low_rank_products_in_half_precision(mask: Tensor, half: torch.dtype) -> None:
+    """The scores and gradients of float32, but for rounding, and in float32."""
+    given, tags = low_rank_case(mask)
+    sites, upstream = Sites.of(mask), where_on(torch.sin(1 + given[0]), mask)
+    results = []
+    for dtype in (None, half):
+        leaves = [part.clone().requires_grad_() for part in given]
+        emissions, start, source, target, end = leaves
+        scores = low_rank_scores(emissions, start, (source, target), end, tags, sites, dtype)
+        assert scores.dtype == torch.float32
+        results.append([where_on(scores.detach(), mask), *torch.autograd.grad(scores, leaves, upstream)])
+    assert torch.equal(results[0][1], results[1][1])  # Emissions are added as they are.
+    for exact, found in zip(*results, strict=True):
+        most = exact.abs().max().item() if exact.numel() else 0.0
+        torch.testing.assert_close(found, exact, rtol=0, atol=8 * torch.finfo(half).eps * (1 + most))
+
+
+def test_low_rank_gradients_are_added_up_in_float32() -> None:
+    """Thousands of sites with the same neighbour: in bfloat16 the sum would stop growing at 256 times what is added."""
+    mask = torch.ones(2049, 2, dtype=torch.bool)
+    source, target, edge = torch.ones(2, 1).requires_grad_(), torch.ones(2, 1).requires_grad_(), torch.zeros(2)
+    tags = torch.zeros_like(mask, dtype=torch.long)
+    scores = low_rank_scores(
+        torch.zeros(2049, 2, 2), edge, (source, target), edge, tags, Sites.of(mask, is_full=True), torch.bfloat16
+    )
+    for gradient in torch.autograd.grad(scores[..., 0].sum(), [source, target]):
+        # Once for every site that has the neighbour, once for every one that has the tag.
+        assert gradient.flatten().tolist() == [2 * 4096, 0]

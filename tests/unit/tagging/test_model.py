@@ -3,6 +3,7 @@ import torch
 import torch.nn.functional as F
 
 from linearcore.heads import ChainCRF, ChainSSVM, LinearCoreChain
+from linearcore.surrogates import LinearCore
 from linearcore.tagging._model import BEAM, IGNORED, MOST_EXACT, TaggingModel
 from linearcore.tagging.encoders import BiLSTM
 
@@ -70,6 +71,24 @@ def test_settings_make_the_same_model():
 def test_cross_entropy_refuses_options_of_chains(option):
     with pytest.raises(ValueError, match=f"`{option}` must be None with loss 'ce', got 3"):
         make("ce", **{option: 3})
+
+
+def test_options_of_the_linear_core():
+    model = make(unary=0.5, sharpness=4.0, rank=2)
+    assert model.head.unary == 0.5 and model.head.surrogate == LinearCore(sharpness=4.0)
+    assert (make().head.unary, make().head.surrogate) == (0.0, LinearCore())
+    twin = TaggingModel(BiLSTM(WORDS, hidden=5), 4, **model.settings())
+    assert repr(twin.head) == repr(model.head)
+    assert not torch.equal(model(MASK, inputs(model), TAGS), make(rank=2)(MASK, inputs(model), TAGS))
+
+
+@pytest.mark.parametrize("option", ["unary", "sharpness"])
+@pytest.mark.parametrize("loss", ["ce", "crf", "ssvm"])
+def test_other_losses_refuse_options_of_the_linear_core(loss, option):
+    with pytest.raises(
+        ValueError, match=f"^`{option}` must be None with loss '{loss}', got 0.5; it is an option of loss 'lc'"
+    ):
+        make(loss, **{option: 0.5})
 
 
 def test_an_unknown_loss():

@@ -62,6 +62,19 @@ def test_saved_and_loaded(tmp_path, loss):
     assert {path.suffix for path in tmp_path.rglob("*") if path.is_file()} == {".json", ".safetensors"}
 
 
+def test_options_of_the_loss_are_saved_and_an_older_tagger_has_none(tmp_path):
+    tagger = make(rank=2, unary=0.5, sharpness=4.0)
+    tagger.save(tmp_path)
+    assert repr(Tagger.load(tmp_path).model.head) == repr(tagger.model.head)
+    then = {"loss": "lc", "rank": 2, "beam": None}
+    assert then.items() < tagger.model.settings().items()
+    tagger.model.settings = lambda: then
+    tagger.save(tmp_path)
+    older = Tagger.load(tmp_path)
+    assert older.model.head.unary == 0
+    assert older.tag(DATA[0][0]) == tagger.tag(DATA[0][0])
+
+
 def test_what_cannot_be_loaded(tmp_path):
     with pytest.raises(StoreError, match=r"must be a saved tagger, got no linearcore\.json"):
         Tagger.load(tmp_path / "nowhere")
