@@ -6,8 +6,10 @@ import pytest
 
 from linearcore._progress import Progress
 from linearcore.reproduce import _parts, _run
-from linearcore.reproduce._experiment import Claim, Experiment, Outcome, Settings
-from linearcore.reproduce._run import prepare, run_experiment
+from linearcore.reproduce._compute import Done
+from linearcore.reproduce._experiment import Claim, Experiment, Outcome, RecordedRun, Settings
+from linearcore.reproduce._job import prepare
+from linearcore.reproduce._run import run_experiment
 
 
 class Counted:
@@ -45,8 +47,8 @@ def counted(monkeypatch) -> Counted:
 
 
 def go(counted: Counted, folder, **settings):
-    prepare([counted.experiment()], folder)
-    return run_experiment(counted.experiment(), Settings(**settings), folder, Progress())
+    [job] = prepare([counted.experiment()], Settings(**settings), folder)
+    return run_experiment(job, Progress())
 
 
 def test_interrupted_run_goes_on_where_it_stopped(counted, tmp_path):
@@ -97,20 +99,27 @@ def test_a_broken_part_is_done_again(counted, tmp_path, text):
     assert counted.done == [*"abcd", "b"]
 
 
-def test_a_result_that_is_no_json_is_refused_and_leaves_nothing(counted, tmp_path):
-    store = _parts.PartStore(tmp_path, "key")
-    with pytest.raises(ValueError, match="JSON"):
-        store.save("part", float("nan"), 0.0)
-    with pytest.raises(TypeError):
-        store.save("part", object(), 0.0)
-    assert list(tmp_path.iterdir()) == []
+@pytest.mark.parametrize(("result", "kind"), [(float("nan"), ValueError), (object(), TypeError)])
+@pytest.mark.parametrize("wrap", [lambda compute: compute, lambda compute: RecordedRun({}, 0, compute)])
+def test_a_result_that_is_no_json_is_refused_and_leaves_nothing(counted, tmp_path, monkeypatch, result, kind, wrap):
+    monkeypatch.setattr(counted, "parts", lambda settings: {"part": wrap(lambda: result)})
+    with pytest.raises(kind, match="JSON"):
+        go(counted, tmp_path)
+    assert list((tmp_path / "counted" / "parts").iterdir()) == []
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path):
+    (tmp_path / "part.json").mkdir()
+    with pytest.raises(OSError):
+        _parts.PartStore(tmp_path, "key", "command").save("part", dict, Done({}, 0.0))
+    assert [path.name for path in tmp_path.iterdir()] == ["part.json"]
 
 
 def test_a_log_says_what_was_kept(counted, tmp_path, capsys):
-    prepare([counted.experiment()], tmp_path)
+    [job] = prepare([counted.experiment()], Settings(), tmp_path)
     for expected in ("counted: 4 steps", "counted (4 of 4 parts kept): 4 steps"):
         with Progress() as progress:
-            run_experiment(counted.experiment(), Settings(), tmp_path, progress)
+            run_experiment(job, progress)
         assert capsys.readouterr().err.startswith(expected)
 
 

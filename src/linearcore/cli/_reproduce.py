@@ -1,17 +1,20 @@
 """`linearcore reproduce`."""
 
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from linearcore._checks import complaint
 from linearcore.cli._device import check_device
-from linearcore.cli._usage import INTERRUPTED, usage_errors
+from linearcore.cli._usage import INTERRUPTED, UsageError, usage_errors
 
 if TYPE_CHECKING:
-    from linearcore.reproduce._experiment import Experiment, Settings
+    from linearcore.reproduce._experiment import Experiment
+    from linearcore.reproduce._job import Job
     from linearcore.reproduce._run import Finished
 
 
@@ -24,19 +27,34 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Folder for records and figures.")] = Path("linearcore-reproduce"),
     device: Annotated[str, typer.Option(help="Where to train, in torch's words: cpu, cuda, cuda:1.")] = "cpu",
     data: Annotated[Path | None, typer.Option(help="Folder with data sets, for experiments that need one.")] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--parts", metavar="GLOB", help="Do only the parts whose names match, and what they need; repeatable."),
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Do all again, even what is finished.")] = False,
+    workers: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="Processes that do recorded runs side by side. Pays where several small runs share one GPU, best with CUDA "
+            "MPS. Timings, and parts that are no recorded runs, go one by one.",
+        ),
+    ] = 1,
     report: Annotated[bool, typer.Option("--report", help="Write one HTML page about everything in the folder.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of words.")] = False,
 ) -> None:
     """Redo the paper's figures and tables, and say of each claim whether it holds.
 
     Every experiment writes results.json, a figure as SVG and PNG, and its finished parts to OUT/NAME. A run that was
-    interrupted goes on where it stopped when the same command is given again.
+    interrupted goes on where it stopped when the same command is given again. Parts that take hours are kept for as long
+    as their settings are the same: with the results of a checkout, --out docs/results/paper --scale paper, none is done.
 
     \b
     Examples
         linearcore reproduce --list
         linearcore reproduce rates thresholds
         linearcore reproduce --all --scale paper --report
+        linearcore reproduce gradients --parts 'lc-*'
         linearcore reproduce --report          only the page, from what is there
     """
     from linearcore._extras import require
@@ -44,7 +62,7 @@ def reproduce(
     with usage_errors():
         require("scipy", "matplotlib", extra="reproduce")
         from linearcore.reproduce._experiment import Settings
-        from linearcore.reproduce._run import prepare
+        from linearcore.reproduce._job import prepare
         from linearcore.reproduce.experiments import EXPERIMENTS
 
         if show:
@@ -52,10 +70,14 @@ def reproduce(
             return
         chosen = _choose(names or [], every, report, EXPERIMENTS)
         settings = Settings(scale=scale, seed=seed, device=check_device(device), data=data)
-        prepare(chosen, out)
-    finished = _run(chosen, settings, out)
+        if workers < 1:
+            raise ValueError(complaint("--workers", "be at least 1", workers, "pass 1 to do one part after the other"))
+        jobs = prepare(chosen, settings, out, only or [])
+    finished = _run(jobs, workers, fresh)
     page = _report(out) if report else None
     _print_results(finished, out, page, as_json)
+    if not as_json:
+        _print_missing(finished, jobs)
 
 
 def _choose(names: list[str], every: bool, report: bool, known: "dict[str, Experiment]") -> "list[Experiment]":
@@ -68,13 +90,16 @@ def _choose(names: list[str], every: bool, report: bool, known: "dict[str, Exper
     return [experiment for name, experiment in known.items() if every or name in names]
 
 
-def _run(chosen: "list[Experiment]", settings: "Settings", out: Path) -> "list[Finished]":
+def _run(jobs: "list[Job]", workers: int, fresh: bool) -> "list[Finished]":
     from linearcore._progress import Progress
     from linearcore.reproduce._run import run_experiment
+    from linearcore.reproduce._workers import DeadWorkerError
 
     try:
         with Progress() as progress:
-            return [run_experiment(experiment, settings, out, progress) for experiment in chosen]
+            return [run_experiment(job, progress, workers=workers, fresh=fresh) for job in jobs if job.chosen]
+    except DeadWorkerError as error:
+        raise UsageError(str(error)) from error
     except KeyboardInterrupt:
         print("linearcore: interrupted; finished parts are kept, the same command goes on from there", file=sys.stderr)
         sys.exit(INTERRUPTED)
@@ -101,17 +126,36 @@ def _print_list(experiments: "list[Experiment]", as_json: bool) -> None:
 
 def _print_results(finished: "list[Finished]", out: Path, page: Path | None, as_json: bool) -> None:
     if as_json:
-        told: dict[str, Any] = {"records": {item.name: item.record for item in finished}}
+        told: dict[str, Any] = {"records": {item.name: item.record for item in finished if item.record is not None}}
+        told["incomplete"] = {item.name: [item.there, item.parts] for item in finished if item.record is None}
         typer.echo(json.dumps(told | {"report": None if page is None else str(page)}, ensure_ascii=False))
         return
     for item in finished:
+        if item.record is None:
+            continue
         kept = f"  ({item.kept} of {item.parts} parts were finished before and kept)" if item.kept else ""
         typer.echo(f"{item.name}{kept}")
         for claim in item.record["results"]["claims"]:
             letter = f" ({claim['correction']})" if claim["correction"] else ""
             typer.echo(f"  {claim['verdict']}{letter}: {claim['claim']}")
             typer.echo(f"      paper: {claim['paper']}\n      ours:  {claim['ours']}")
-    if finished:
+    if any(item.record is not None for item in finished):
         typer.echo(f"Records and figures: {out}; letters are those of docs/reading-the-paper-with-care.md.")
     if page is not None:
         typer.echo(f"Report: {page}")
+
+
+def _print_missing(finished: "list[Finished]", jobs: "list[Job]") -> None:
+    """Of experiments that lack parts, how many are there and what does the rest."""
+    commands = {job.experiment.name: _command(job) for job in jobs}
+    for item in finished:
+        if item.record is None:
+            typer.echo(f"{item.name}: {item.there} of {item.parts} parts are there; the rest with: {commands[item.name]}")
+
+
+def _command(job: "Job") -> str:
+    """What finishes the job, with the folders that were given."""
+    words = [*job.command.split(), "--device", job.settings.device]
+    if job.settings.data is not None:
+        words += ["--data", str(job.settings.data)]
+    return shlex.join([*words, "--out", str(job.out)])

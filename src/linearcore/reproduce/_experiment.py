@@ -4,6 +4,7 @@ An experiment computes and judges; it neither draws nor prints nor writes. All t
 a figure or a page can be made years later from the file alone.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,6 +18,56 @@ SCALES = ("smoke", "paper")
 
 #: A piece of work and its result as JSON values.
 PartFunction = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """A part that is worth committing: hours of a GPU, kept as a record with settings, seed and environment.
+
+    It is found again whenever settings and seed are equal, whatever has become of the source or of torch since: no one
+    should need a GPU because a docstring has changed, and the record says what made it. What decides the result must
+    therefore stand in `settings`, and `linearcore reproduce --fresh` does it anew. A plain function suits what takes
+    minutes: it is done again after any change of source.
+
+    Args:
+        settings: everything that decides the result, as JSON values: sizes, rates, the hash of the data, and the number of
+            a recipe if its code changes what comes out. Not where files lie, since the record is for everyone.
+        seed: of all that it draws.
+        compute: does it and gives the result as JSON values. It may run in another process, where it is built again.
+        alone: whether nothing else may run beside it, as for a timing.
+
+    Raises:
+        TypeError: if something in the settings is no JSON value.
+        ValueError: if a number in them is not finite.
+    """
+
+    settings: dict[str, Any]
+    seed: int
+    compute: PartFunction
+    alone: bool = False
+
+    def __post_init__(self) -> None:
+        try:
+            json.dumps(self.settings, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise type(error)(complaint("settings", "be JSON values", error, "convert them, and leave out NaN")) from None
+
+
+@dataclass(frozen=True)
+class After:
+    """A run whose settings depend on the results of others, as on the learning rate that was tuned.
+
+    Args:
+        needs: names of the parts whose results it looks at.
+        make: results of those parts by name ↦ the run. Quick, since it is done every time, and in every process.
+    """
+
+    needs: tuple[str, ...]
+    make: Callable[[dict[str, Any]], RecordedRun]
+
+
+#: What an experiment consists of.
+Part = PartFunction | RecordedRun | After
 
 
 @dataclass(frozen=True)
@@ -101,7 +152,8 @@ class Experiment:
         needs: what it needs beyond the extra `reproduce`; "nothing" if that is all.
         cost: for each scale, how long it takes on two cores.
         parts: Settings ↦ named pieces of work, in order. A finished piece is kept and not done again, so a piece should be
-            as large as one would mind losing.
+            as large as one would mind losing. The name is also that of its file: letters, digits, `.`, `-` and `_`. A
+            function of a module, not a lambda, since other processes look it up there.
         conclude: results of all parts by name, and Settings ↦ Outcome. Quick, since it is done every time.
     """
 
@@ -110,7 +162,7 @@ class Experiment:
     paper: str
     needs: str
     cost: Mapping[str, str]
-    parts: Callable[[Settings], dict[str, PartFunction]]
+    parts: Callable[[Settings], Mapping[str, Part]]
     conclude: Callable[[dict[str, Any], Settings], Outcome]
 
 

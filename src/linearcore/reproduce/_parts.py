@@ -1,55 +1,61 @@
 """Finished parts of an experiment on disk, so that an interrupted run goes on where it stopped.
 
-Each part is one file with the result and a key. The key is a hash of everything the result depends on: the settings, the
-source of the library and of the experiment, and the version of torch. A part whose key differs is done again.
+Each part is one file. That of a plain function has the result and a key, a hash of everything the result depends on: the
+settings, the source of the library and of the experiment, and the version of torch. A part whose key differs is done again.
+That of a `RecordedRun` is a record, found again by settings and seed alone.
 """
 
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from linearcore.reproduce._experiment import Experiment, Settings
+from linearcore.reproduce._compute import Done, Work
+from linearcore.reproduce._experiment import Experiment, RecordedRun, Settings
+from linearcore.reproduce._folder import write_whole
+from linearcore.reproduce._run_record import load_run, save_run
 
 _PACKAGE = Path(__file__).parents[1]
 
 
 class PartStore:
-    """The finished parts of one experiment with one key.
+    """The finished parts of one experiment.
 
     Args:
         folder: where its files lie; it must exist.
-        key: of the run that wants them.
+        key: of the plain functions of the run that wants them.
+        command: what does the experiment; records of runs say it, and name the part behind it.
     """
 
-    def __init__(self, folder: Path, key: str) -> None:
+    def __init__(self, folder: Path, key: str, command: str) -> None:
         self.folder = folder
         self.key = key
+        self.command = command
 
-    def load(self, name: str) -> tuple[bool, Any]:
-        """Whether the part is there with the right key, and its result."""
+    def load(self, name: str, work: Work) -> Done | None:
+        """The part, if it is there and is what `work` would give."""
+        if isinstance(work, RecordedRun):
+            return load_run(self._path(name), work)
         try:
             kept = json.loads(self._path(name).read_text(encoding="utf-8"))
-            return kept["key"] == self.key, kept["result"]
+            return Done(kept["result"], kept["seconds"]) if kept["key"] == self.key else None
         except (OSError, ValueError, KeyError, TypeError):
             # Missing, or written by hand: to be done again.
-            return False, None
+            return None
 
-    def save(self, name: str, result: Any, seconds: float) -> Any:
-        """Keeps a result and returns it as it will be read back: readers see a whole file or none."""
-        text = json.dumps({"key": self.key, "result": result, "seconds": round(seconds, 3)}, allow_nan=False)
-        path = self._path(name)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            temporary.write_text(text + "\n", encoding="utf-8")
-            os.replace(temporary, path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-        return json.loads(text)["result"]
+    def save(self, name: str, work: Work, done: Done) -> None:
+        """Keeps a part: readers see a whole file or none.
+
+        Raises:
+            OSError: if it cannot be written.
+        """
+        if isinstance(work, RecordedRun):
+            save_run(self._path(name), work, done, f"{self.command} --parts {name}")
+            return
+        kept: dict[str, Any] = {"key": self.key, "result": done.result, "seconds": round(done.seconds, 3)}
+        write_whole(self._path(name), json.dumps(kept, allow_nan=False) + "\n")
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}.json"
