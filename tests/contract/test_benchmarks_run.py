@@ -14,6 +14,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 #: script: the options that make it finish within seconds.
 SCRIPTS = {
     "chain.py": ["--sizes", "12x5x2", "--seconds", "0.1", "--least", "2"],
+    "chain_variants.py": ["--quick", "--workers", "2"],
     "decoding.py": ["--quick", "--sets", "generated"],
     "dense_loss.py": ["--shapes", "64x10", "--dtypes", "float32", "--seconds", "0.1", "--least", "2", "--no-compile"],
     "estimators.py": [
@@ -25,6 +26,7 @@ SCRIPTS = {
     "sampled.py": ["--growth", "20,40", "--search", "30", "--seconds", "0.05", "--least", "2", "--no-compile"],
     "one_line.py": ["--quick", "--sets", "digits,many"],
     "streaming.py": ["--megabytes", "1"],
+    "wrong_labels.py": ["--quick", "--sets", "digits"],
 }
 
 
@@ -50,6 +52,13 @@ def test_one_line_says_in_one_line_what_to_do_without_the_data_folder():
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert "--data" in done.stderr and "--sets digits,many" in done.stderr
+
+
+def test_wrong_labels_says_in_one_line_what_to_do_without_the_data_folder():
+    done = fresh_python(str(BENCHMARKS / "wrong_labels.py"), "--quick", "--data", "no-such-folder")
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert "--data" in done.stderr and "--sets digits" in done.stderr
 
 
 def test_decoding_says_in_one_line_what_to_do_without_the_data_folder():

@@ -30,7 +30,11 @@ assert state() == before
 
 
 @pytest.mark.parametrize(
-    "module", ["linearcore", "linearcore.noise", "linearcore.structures", "linearcore.analysis", "linearcore.tagging"]
+    "module",
+    [
+        *("linearcore", "linearcore.noise", "linearcore.structures", "linearcore.analysis"),
+        *("linearcore.cleaning", "linearcore.tagging", "linearcore.vision"),
+    ],
 )
 def test_nothing_optional_is_imported(module):
     run = fresh_python("-c", LISTS_NEW_MODULES.format(module=module))

@@ -5,8 +5,9 @@ import inspect
 import pytest
 
 import linearcore as lc
-from linearcore import noise, tagging
+from linearcore import cleaning, noise, tagging, vision
 from linearcore.tagging import encoders, readers
+from linearcore.vision import networks
 
 SURROGATES = {
     "Surrogate", "LinearCore",
@@ -59,13 +60,22 @@ SIGNATURES = {
 def test_public_names_are_these():
     assert set(lc.__all__) == SURROGATES | FORMS | LOSSES | HEADS
     assert set(noise.__all__) == {
-        "CIFAR10_PAIRS", "NoisyLabels", "boundary", "class_conditional", "human_cifar10", "human_cifar100",
-        "instance_dependent", "linear_posterior", "pair_flip", "symmetric",
+        "CIFAR10_PAIRS", "NoisyLabels", "Suspects", "boundary", "class_conditional", "flagging_auc", "flagging_precision",
+        "human_cifar10", "human_cifar100", "instance_dependent", "linear_posterior", "pair_flip", "suspects", "symmetric",
+    }  # fmt: skip
+    assert set(cleaning.__all__) == {
+        "LOSSES", "Findings", "OutOfFold", "Suspect", "Table", "TableError",
+        "find_wrong_labels", "out_of_fold_scores", "read_table",
     }  # fmt: skip
     assert set(tagging.__all__) == {"StoppedError", "Tagged", "Tagger", "Trained", "Training", "split_dev", "train"}
     assert set(encoders.__all__) == {"BiLSTM", "Encoder", "Numbers", "TransformerEncoder", "encoder_class"}
     names = {"FORMATS", "ReaderError", "Sentence", "TagColumns", "columns_for", "read_sentences", "write_sentence"}
     assert set(readers.__all__) == names
+    assert set(vision.__all__) == {
+        "DownloadError", "ImageSets", "Images", "Loss", "Recipe", "Run", "StoppedError", "Trained", "cifar10",
+        "fashion_mnist", "hold_out", "mnist", "train", "train_many",
+    }  # fmt: skip
+    assert set(networks.__all__) == {"NETWORKS", "resnet18", "small_network"}
 
 
 @pytest.mark.parametrize("name", sorted(lc.__all__))

@@ -111,7 +111,8 @@ class GraphStepper(Stepper):
     def step(self, batch: Batch, rate: float) -> Tensor:
         """As `Stepper.step`."""
         self._set_rate(rate)
-        key = tuple(batch.mask.shape)
+        # Sub-words have a shape of their own.
+        key = tuple(size for tensor in _tensors(batch) for size in tensor.shape)
         self._seen[key] = self._seen.get(key, 0) + 1
         if key not in self._recorded:
             if self._seen[key] <= _WARM_UP:

@@ -10,6 +10,7 @@ from linearcore.reproduce.experiments import (
     scalability,
     surfaces,
     surrogates,
+    tagging,
     thresholds,
     vanishing_core,
     variance,
@@ -29,6 +30,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         convergence,
         scalability,
         variance,
+        tagging,
     )
 }
 

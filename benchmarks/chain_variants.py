@@ -1,0 +1,144 @@
+"""Which local loss of a linear-core chain tags best: forms of neighbours, of the surrogate, of the transitions.
+
+Every variant trains the tagger of `linearcore reproduce tagging` on Latin (3,499 tags) with the same encoder, order, rate
+and steps; figures are of the dev part, decoded by a beam with the transitions as they are, and scaled by other factors. The
+CRF and token cross-entropy stand beside them.
+"""
+
+import argparse
+import multiprocessing
+import os
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from _chain_variants import VARIANTS, VariantModel
+from _harness import command
+from linearcore._progress import Progress
+from linearcore._record import write_record
+from linearcore.reproduce.experiments import _tag_training as training
+from linearcore.reproduce.experiments._tag_methods import METHODS
+from linearcore.reproduce.experiments._tag_text import SOURCES, check_data, read_text
+from linearcore.tagging._corpus import Batch, Corpus
+from linearcore.tagging._model import TaggingModel
+from linearcore.tagging._steps import rate_at
+from linearcore.tagging.encoders import BiLSTM
+
+#: Factors of the transitions when decoding; 1 is what was trained, 0 each tag on its own.
+SCALES = (0.0, 0.5, 0.75, 1.0, 1.25)
+PEERS = {"token cross-entropy": "ce", "ChainCRF": "crf"}
+
+
+def one_run(name: str, source: str, rate: float, seed: int, data: Path | None, device: str) -> dict[str, Any]:
+    """Trains one variant, or a peer."""
+    text = read_text(source, data)
+    torch.manual_seed(seed)
+    words, tags = text.vocabulary, len(text.vocabulary.tags)
+    hidden = 16 if source == "made" else 256
+    encoder = BiLSTM(words.words, words.counts, characters=False, hidden=hidden, dropout=0.0)
+    made = METHODS[PEERS[name]].make(encoder, tags) if name in PEERS else VariantModel(encoder, tags, VARIANTS[name])
+    model = made.to(device).train()
+    corpora = {part: Corpus.of(text.parts[part], words, encoder) for part in ("train", "dev")}
+    generator = torch.Generator().manual_seed(seed)
+    batches = training.make_batches(corpora["train"], training.ROWS, device, generator)
+    stepper, rates = training.make_stepper(model, training.Plan(source, "bilstm-adam", "lc", rate, seed))
+    steps, started = SOURCES[source].epochs * len(batches), time.perf_counter()
+    for step in range(steps):
+        if step % len(batches) == 0:
+            order = torch.randperm(len(batches), generator=generator).tolist()
+        stepper.step(batches[order[step % len(batches)]], rate_at(step, steps, rates))
+    if device != "cpu":
+        torch.cuda.synchronize()
+    seconds = time.perf_counter() - started
+    looks = training.make_batches(corpora["dev"], training.DECODED, device)
+    scales = SCALES if model.head is not None else (1.0,)
+    found = {f"{scale:g}": round(_scaled_accuracy(model, looks, scale), 3) for scale in scales}
+    return {"name": name, "seed": seed, "dev": found, "steps": steps, "seconds": round(seconds, 1)}
+
+
+@torch.no_grad()
+def _scaled_accuracy(model: TaggingModel, looks: list[Batch], scale: float) -> float:
+    """With all of the chain's own scores multiplied, which are put back afterwards."""
+    own = [] if model.head is None else [value for name, value in model.head.named_parameters() if name != "transitions_to"]
+    kept = [value.clone() for value in own]
+    for value in own:
+        value.mul_(scale)
+    found = training.accuracy(model, looks)
+    for value, old in zip(own, kept, strict=True):
+        value.copy_(old)
+    return found
+
+
+def main() -> int:
+    """The command."""
+    args = arguments()
+    source = "made" if args.quick else "latin"
+    data = args.data or (Path(os.environ["LINEARCORE_DATA"]) if "LINEARCORE_DATA" in os.environ else None)
+    names = [*PEERS, *VARIANTS] if not args.quick else [*PEERS, *list(VARIANTS)[::3], "pairs ½", "expected neighbours ½"]
+    try:
+        check_data(data, [source])
+    except ValueError as error:
+        print(f"{error}; or look at toy size with --quick", file=sys.stderr)
+        return 2
+    rows = _perform(names, source, args, data)
+    settings = {
+        "data": read_text(source, data).hash,
+        "device": args.device,
+        "rate": args.rate,
+        "seeds": args.seeds,
+        "source": source,
+        "variants": {name: asdict(variant) | {"surrogate": repr(variant.surrogate)} for name, variant in VARIANTS.items()},
+        "workers": args.workers,
+    }
+    write_record(args.out, command=command("chain_variants.py"), settings=settings, results=rows, seed=0)
+    for row in sorted(rows, key=lambda row: -row["dev"]["1"]):
+        told = ", ".join(f"{scale}: {value:.2f}" for scale, value in row["dev"].items())
+        print(f"{row['name']:32} seed {row['seed']}  dev {row['dev']['1']:.2f} %   (scaled {told})")
+    return 0
+
+
+def _perform(names: list[str], source: str, args: argparse.Namespace, data: Path | None) -> list[dict[str, Any]]:
+    """All runs, side by side; in the order of names and seeds."""
+    context = multiprocessing.get_context("spawn")
+    rows = []
+    with (
+        ProcessPoolExecutor(args.workers, context, initializer=torch.set_num_threads, initargs=(1,)) as pool,
+        Progress() as progress,
+        progress.part("runs", len(names) * args.seeds) as part,
+    ):
+        futures = [
+            pool.submit(one_run, name, source, args.rate, seed, data, args.device)
+            for seed in range(args.seeds)
+            for name in names
+        ]
+        for future in as_completed(futures):
+            rows.append(future.result())
+            part.advance()
+    return sorted(rows, key=lambda row: (row["seed"], names.index(row["name"])))
+
+
+def arguments() -> argparse.Namespace:
+    """What the user asked for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="example:\n  python benchmarks/chain_variants.py --data DIR --device cuda --workers 10",
+    )
+    parser.add_argument("--data", type=Path, help="the folder that holds tagging/la_lasla-*.conllu.xz")
+    parser.add_argument("--device", default="cpu", help="where to train (default: %(default)s)")
+    parser.add_argument("--rate", type=float, default=0.01, help="the learning rate of all (default: %(default)s)")
+    parser.add_argument("--seeds", type=int, default=1, help="runs of each variant (default: %(default)s)")
+    parser.add_argument("--workers", type=int, default=1, help="runs side by side (default: %(default)s)")
+    parser.add_argument("--quick", action="store_true", help="made-up text and some variants only, in seconds")
+    default = Path(__file__).parent / "results" / "chain_variants.json"
+    parser.add_argument("--out", type=Path, default=default, help="the record (default: benchmarks/results)")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

