@@ -77,7 +77,11 @@ class TaggingModel(nn.Module):
 
     def forward(self, mask: Tensor, inputs: Mapping[str, Tensor], tags: Tensor) -> Tensor:
         """The mean loss of a tag; `tags` (B, L) are `IGNORED` where `mask` is off."""
-        emissions = self.emissions(mask, inputs)
+        return self.loss(self.encoder(mask, **inputs), mask, tags)
+
+    def loss(self, hidden: Tensor, mask: Tensor, tags: Tensor) -> Tensor:
+        """The same from hidden states (B, L, width); apart, since a compiler has more to gain here than in an LSTM."""
+        emissions: Tensor = self.projection(hidden)
         if self.head is None:
             return F.cross_entropy(emissions.flatten(0, 1).float(), tags.flatten(), ignore_index=IGNORED)
         # `mask` is prefix-shaped and tells the head the same as the tags do, at less cost.

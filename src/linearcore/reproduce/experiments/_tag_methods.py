@@ -15,6 +15,8 @@ from linearcore.tagging.encoders import Encoder
 
 #: Draws of a sampled step, beside the tags of the batch.
 SAMPLES = 64
+#: Made here, since a compiler cannot.
+_PROPOSAL = InBatch()
 
 
 @dataclass(frozen=True)
@@ -35,12 +37,11 @@ class Method:
 class SampledModel(TaggingModel):
     """Trains from the tags of the batch and a few draws; nothing as wide as |Y| is made but the gradient."""
 
-    def forward(self, mask: Tensor, inputs: Mapping[str, Tensor], tags: Tensor) -> Tensor:
+    def loss(self, hidden: Tensor, mask: Tensor, tags: Tensor) -> Tensor:
         assert isinstance(self.head, LinearCoreChain)
-        hidden = self.encoder(mask, **inputs)
         return self.head.sampled(
             hidden, self.projection, tags, mask,
-            proposal=InBatch(), num_samples=SAMPLES, reduction="token_mean", sparse=False,
+            proposal=_PROPOSAL, num_samples=SAMPLES, reduction="token_mean", sparse=False,
         )  # fmt: skip
 
 
@@ -54,8 +55,8 @@ class BroadcastModel(TaggingModel):
         super().__init__(encoder, num_tags, "ce")
         self.broadcast = BroadcastCRF(num_tags)
 
-    def forward(self, mask: Tensor, inputs: Mapping[str, Tensor], tags: Tensor) -> Tensor:
-        emissions = self.emissions(mask, inputs).float().transpose(0, 1)
+    def loss(self, hidden: Tensor, mask: Tensor, tags: Tensor) -> Tensor:
+        emissions = self.projection(hidden).float().transpose(0, 1)
         with torch.autocast(mask.device.type, enabled=False):
             found: Tensor = -self.broadcast(emissions, tags.clamp(min=0).t()) / tags.numel()
         return found

@@ -18,6 +18,8 @@ from linearcore.tagging._steps import Stepper
 #: Blocks of timed steps, and steps of a block: where a GPU has to settle, and on a CPU. A step of the broadcast CRF takes as
 #: long as a block of others, and so does a search.
 BLOCKS, STEPS, FEW, SLOW = 5, 60, 2, {"broadcast": 4, "ssvm": 4}
+#: What follows one position after another has kernels of its own, and nothing to gain from a compiler.
+RECURSIVE = ("broadcast", "crf", "ssvm")
 #: Batches that the timed steps go through, with as many shapes as training has.
 BATCHES = 40
 #: Memories for which the largest batch is looked for, in GB = 10⁹ bytes, and how closely.
@@ -27,8 +29,13 @@ ROWS_MEASURED = (2, 6)
 GIB, GB = 2**30, 10**9
 
 
+@torch.random.fork_rng(devices=[])  # As in `train_run`.
 def pace(plan: Plan, data: Path | None, device: str) -> dict[str, Any]:
-    """Median seconds of a step, over blocks of steps through the same batches, and the most memory held meanwhile."""
+    """Median seconds of a step, over blocks of steps through the same batches, and the most memory held meanwhile.
+
+    On a GPU a step is a CUDA graph, with and without the loss compiled first where a compiler can gain something; the
+    faster of the two counts.
+    """
     text = read_text(plan.source, data)
     batches = _some_batches(plan, text, device)
     steps = SLOW.get(plan.method, STEPS)
@@ -37,23 +44,35 @@ def pace(plan: Plan, data: Path | None, device: str) -> dict[str, Any]:
     if plan.method in SLOW:
         # One shape, the most frequent one: the graph of a broadcast CRF holds all of its memory for each.
         batches = _most_frequent(batches)[:1]
+    ways = ["compiled"] if device != "cpu" and plan.method not in RECURSIVE else []
+    found = {way: _paced(plan, text, batches, steps, device, is_compiled=way == "compiled") for way in ["plain", *ways]}
+    timed = [way for way in found if "seconds" in found[way]]
+    words = statistics.mean(float(batch.mask.sum()) for batch in batches)
+    told = {
+        "padded_words": sorted({batch.mask.shape[1] for batch in batches}),
+        "tags": len(text.vocabulary.tags),
+        "ways": found,
+        "words_a_step": round(words, 1),
+    }
+    if not timed:
+        return told | {"failed": found["plain"]["failed"]}
+    best = min(timed, key=lambda way: float(found[way]["seconds"]))
+    return told | {"peak_gib": found[best]["peak_gib"], "seconds": found[best]["seconds"], "way": best}
+
+
+def _paced(plan: Plan, text: Text, batches: list[Batch], steps: int, device: str, *, is_compiled: bool) -> dict[str, Any]:
     _empty(device)
     model = make_model(plan, text, device).train()
+    if is_compiled:
+        model.loss = torch.compile(model.loss)  # type: ignore[method-assign]
     stepper, _ = make_stepper(model, plan)
     try:
         seconds = _timed(stepper, batches, plan.rate, steps, device)
     except torch.OutOfMemoryError:
-        return {"failed": "out of memory", "tags": len(text.vocabulary.tags)}
+        return {"failed": "out of memory"}
     peak = None if device == "cpu" else round(torch.cuda.max_memory_allocated() / GIB, 3)
-    words = statistics.mean(float(batch.mask.sum()) for batch in batches)
-    return {
-        "seconds": float(f"{statistics.median(seconds):.4g}"),
-        "blocks": [float(f"{value:.4g}") for value in seconds],
-        "peak_gib": peak,
-        "words_a_step": round(words, 1),
-        "padded_words": sorted({batch.mask.shape[1] for batch in batches}),
-        "tags": len(text.vocabulary.tags),
-    }
+    median = float(f"{statistics.median(seconds):.4g}")
+    return {"blocks": [float(f"{value:.4g}") for value in seconds], "peak_gib": peak, "seconds": median}
 
 
 def _most_frequent(batches: list[Batch]) -> list[Batch]:
@@ -64,8 +83,9 @@ def _most_frequent(batches: list[Batch]) -> list[Batch]:
 
 def _timed(stepper: Stepper, batches: list[Batch], rate: float, steps: int, device: str) -> list[float]:
     """Seconds of a step in each block, after all shapes have been met often enough to be recorded."""
+    shapes = {tuple(tensor.shape for tensor in (batch.mask, *batch.inputs.values())): batch for batch in batches}
     # Four times each: the first three are eager.
-    for batch in [batch for batch in batches for _ in range(1 if device == "cpu" else 4)]:
+    for batch in [batch for batch in shapes.values() for _ in range(1 if device == "cpu" else 4)]:
         stepper.step(batch, rate)
     found = []
     around = cycle(batches)
@@ -91,9 +111,6 @@ def largest_batches(plan: Plan, data: Path | None) -> dict[str, Any]:
     eager.step(_repeated(base, 1), plan.rate)  # Makes the state of the optimiser, which counts as well.
     held = torch.cuda.get_device_properties(0).total_memory
     few, more = (_peak(eager, base, rows, plan.rate) for rows in ROWS_MEASURED)
-    if few is None or more is None:
-        return {"failed": f"not even {ROWS_MEASURED[1]} sequences fit", "tags": len(text.vocabulary.tags)}
-    each = (more - few) / (ROWS_MEASURED[1] - ROWS_MEASURED[0])
     found = {}
     for memory in MEMORIES:
         limit = min(memory * GB, held - 2 * GB)
@@ -102,8 +119,16 @@ def largest_batches(plan: Plan, data: Path | None) -> dict[str, Any]:
             peak = _peak(eager, base, rows, plan.rate)
             return peak is not None and peak <= limit
 
-        found[str(memory)] = _largest(fits, int((limit - few) / each + ROWS_MEASURED[0]))
+        found[str(memory)] = _largest(fits, _guess(few, more, limit))
     return {"sequences": found, "words": base.mask.shape[1], "tags": len(text.vocabulary.tags), "held_gb": held // GB}
+
+
+def _guess(few: int | None, more: int | None, limit: int) -> int:
+    """How many sequences fit, if each takes as much as those between the two that were measured."""
+    if few is None or more is None:
+        return 1
+    each = (more - few) / (ROWS_MEASURED[1] - ROWS_MEASURED[0])
+    return max(1, int((limit - few) / each + ROWS_MEASURED[0]))
 
 
 def _peak(stepper: Stepper, base: Batch, rows: int, rate: float) -> int | None:
