@@ -6,6 +6,10 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 
+class StoppedError(Exception):
+    """The user stopped the work, and it was saved; its text says how far it was."""
+
+
 class Interrupt:
     """A context that is true once SIGINT or SIGTERM has come. The second SIGINT interrupts at once, as ever.
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from linearcore._interrupt import Interrupt
+from linearcore._interrupt import Interrupt, StoppedError
 from linearcore._progress import Part, Progress
 from linearcore.tagging._batches import Bucket, batches
 from linearcore.tagging._checkpoint import State, load_checkpoint, save_checkpoint
@@ -25,10 +25,6 @@ _DECODED = 4096
 _LOOK = 0.5
 #: Keeps the order of an epoch apart from the other uses of a seed.
 _ORDER = 1_000_003
-
-
-class StoppedError(Exception):
-    """The user stopped a run, and it was saved; its text says how far it was."""
 
 
 class Run:

@@ -5,14 +5,10 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 
 from linearcore._checks import complaint
-from linearcore._interrupt import Interrupt
+from linearcore._interrupt import Interrupt, StoppedError
 from linearcore._progress import Part, Progress
 from linearcore.vision._result import Trained
 from linearcore.vision._run import Run
-
-
-class StoppedError(Exception):
-    """The user stopped the work, and it was saved; its text says how far it was."""
 
 
 def train_many(runs: Sequence[Run], *, save_every: float = 300.0, progress: Progress | None = None) -> list[Trained]:
