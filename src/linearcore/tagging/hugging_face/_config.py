@@ -29,6 +29,7 @@ class ChainConfig(PretrainedConfig):
         dropout: of the hidden states.
         beam: width of the beam that decodes; 0 is exact search, None is exact for up to `MOST_EXACT` labels and `BEAM`
             above that.
+        unary: of "lc": the share of the loss on the emissions alone, as in `LinearCoreChain`; None is 0.
         others: those of every PretrainedConfig: num_labels, id2label, label2id, …
 
     Raises:
@@ -54,6 +55,7 @@ class ChainConfig(PretrainedConfig):
         constraints: str | None = None,
         dropout: float = 0.1,
         beam: int | None = None,
+        unary: float | None = None,
         **others: Any,
     ) -> None:
         one_of("loss", loss, LOSSES)
@@ -69,12 +71,13 @@ class ChainConfig(PretrainedConfig):
         self.constraints = constraints
         self.dropout = dropout
         self.beam = beam
+        self.unary = unary
         self._require_use()
 
     def _require_use(self) -> None:
         """Raises over an option that the loss would ignore, or whose value is none."""
         useful = {name: ["lc", "crf", "ssvm"] for name in ("rank", "constraints", "beam")}
-        useful |= {name: ["lc"] for name in ("surrogate", "form")}
+        useful |= {name: ["lc"] for name in ("surrogate", "form", "unary")}
         for name, losses in useful.items():
             if getattr(self, name) is not None and self.loss not in losses:
                 must = f"be None for the loss {self.loss!r}"
@@ -107,7 +110,11 @@ class ChainConfig(PretrainedConfig):
             return None
         options: dict[str, Any] = {"rank": self.rank, "constraints": self._rules(), "strict_mask": False}
         if make is LinearCoreChain:
-            options |= {"surrogate": LinearCore(**self.surrogate or {}), "form": self.form or "logodds"}
+            options |= {
+                "surrogate": LinearCore(**self.surrogate or {}),
+                "form": self.form or "logodds",
+                "unary": self.unary or 0.0,
+            }
         return make(self.num_labels, batch_first=True, **options)
 
     def _rules(self) -> Constraints | None:

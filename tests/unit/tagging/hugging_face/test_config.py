@@ -22,9 +22,12 @@ def test_token_cross_entropy_has_no_head():
 
 
 def test_surrogate_and_form_reach_the_head():
-    head = ChainConfig(surrogate={"base": "quartic", "tau": 0.5, "sides": 2}, form="pairwise", num_labels=4).head()
+    head = ChainConfig(
+        surrogate={"base": "quartic", "tau": 0.5, "sides": 2}, form="pairwise", unary=0.25, num_labels=4
+    ).head()
     assert head.surrogate == LinearCore("quartic", tau=0.5, sides=2)
     assert type(head.form).__name__ == "Pairwise"
+    assert head.unary == 0.25 and ChainConfig(num_labels=4).head().unary == 0.0
 
 
 @pytest.mark.parametrize(("beam", "labels", "width"), [(None, 600, 0), (None, 601, 16), (5, 2, 5), (0, 1000, 0)])
@@ -34,12 +37,18 @@ def test_many_labels_are_decoded_with_a_beam(beam, labels, width):
 
 def test_json_out_and_in_is_the_same(tmp_path):
     config = ChainConfig(
-        BertConfig(hidden_size=24, num_hidden_layers=1), rank=3, surrogate={"tau": 2.0}, dropout=0.2, beam=4, id2label=NAMES
+        BertConfig(hidden_size=24, num_hidden_layers=1),
+        rank=3,
+        surrogate={"tau": 2.0},
+        dropout=0.2,
+        beam=4,
+        unary=0.5,
+        id2label=NAMES,
     )
     config.save_pretrained(tmp_path)
     again = ChainConfig.from_pretrained(tmp_path)
     assert isinstance(again.encoder, BertConfig) and again.encoder.hidden_size == 24
-    for name in ("loss", "rank", "surrogate", "form", "constraints", "dropout", "beam", "labels"):
+    for name in ("loss", "rank", "surrogate", "form", "constraints", "dropout", "beam", "unary", "labels"):
         assert getattr(again, name) == getattr(config, name), name
     assert again.label2id == config.label2id or again.labels == ["O", "B-X", "I-X"]
 
@@ -55,6 +64,7 @@ def test_json_out_and_in_is_the_same(tmp_path):
         ({"loss": "ssvm", "surrogate": {}}, r"`surrogate` must be None for the loss 'ssvm'"),
         ({"surrogate": {"temperature": 1}}, r"`surrogate` must be one of 'base', 'tau', 'sides', 'sharpness', got 'temp"),
         ({"constraints": "iob"}, r"`constraints` must be one of 'bio', 'bioes', 'bmes', got 'iob'"),
+        ({"loss": "crf", "unary": 0.5}, r"`unary` must be None for the loss 'crf', got 0.5; it is for lc"),
         ({"beam": -1}, r"`beam` must be a width, or 0 for exact search, got -1"),
         ({"dropout": 1}, r"`dropout` must be a share in \[0, 1\), got 1"),
     ],
