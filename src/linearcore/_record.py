@@ -77,7 +77,7 @@ def write_record(
         "settings": settings,
     }
     text = _encode(record, "record", "") + "\n"
-    _replace(Path(path), text)
+    write_whole(Path(path), text)
     read_back: dict[str, Any] = json.loads(text)
     return read_back
 
@@ -100,8 +100,12 @@ def read_record(path: str | PurePath) -> dict[str, Any]:
     return dict(record)
 
 
-def _replace(path: Path, text: str) -> None:
-    """Puts `text` into `path` by renaming a complete file over it."""
+def write_whole(path: Path, text: str) -> None:
+    """Puts `text` into `path` by renaming a complete file over it: readers see the old file or the whole new one.
+
+    Raises:
+        OSError: if it cannot be written.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         temporary.write_text(text, encoding="utf-8", newline="\n")

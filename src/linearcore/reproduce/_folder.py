@@ -1,6 +1,5 @@
-"""Folders and files for results."""
+"""Folders for results."""
 
-import os
 from pathlib import Path
 
 
@@ -14,18 +13,3 @@ def make_writable(folder: Path) -> None:
     probe = folder / ".linearcore-probe"
     probe.touch()
     probe.unlink()
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Puts `text` into `path`; readers see the old file or the whole new one.
-
-    Raises:
-        OSError: if it cannot be written.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

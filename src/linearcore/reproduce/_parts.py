@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 
+from linearcore._record import write_whole
 from linearcore.reproduce._compute import Done, Work
 from linearcore.reproduce._experiment import Experiment, RecordedRun, Settings
-from linearcore.reproduce._folder import write_whole
 from linearcore.reproduce._run_record import load_run, save_run
 
 _PACKAGE = Path(__file__).parents[1]

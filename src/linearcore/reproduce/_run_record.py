@@ -4,10 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from linearcore._record import FORMAT, read_record
+from linearcore._record import FORMAT, read_record, write_whole
 from linearcore.reproduce._compute import Done
 from linearcore.reproduce._experiment import RecordedRun
-from linearcore.reproduce._folder import write_whole
 
 
 def load_run(path: Path, run: RecordedRun) -> Done | None:
