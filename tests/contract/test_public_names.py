@@ -14,7 +14,10 @@ SURROGATES = {
     "Hinge", "SquaredHinge", "SmoothedHinge", "Logistic", "Exponential", "ConvolutionalFenchelYoung",
 }  # fmt: skip
 FORMS = {"Form", "Pairwise", "Centered", "LogOdds"}
-LOSSES = {"binary_loss", "multiclass_loss", "sampled_multiclass_loss", "BinaryLinearCoreLoss", "LinearCoreLoss"}
+LOSSES = {
+    "binary_loss", "multiclass_loss", "sampled_multiclass_loss",
+    "BinaryLinearCoreLoss", "LinearCoreLoss", "RobustLinearCoreLoss",
+}  # fmt: skip
 HEADS = {"LinearCoreChain", "ChainCRF", "ChainSSVM"}
 
 #: The documented arguments with their defaults, in order; an ellipsis marks one that must be given or is checked elsewhere.
@@ -38,6 +41,17 @@ SIGNATURES = {
         "weight": None,
         "sample_weight": None,
         "class_margin": None,
+        "ignore_index": -100,
+        "label_smoothing": 0.0,
+        "reduction": "mean",
+        "backend": "auto",
+        "validate": False,
+    },
+    "RobustLinearCoreLoss": {
+        "weight": None,
+        "radius": 1.0,
+        "surrogate": lc.LinearCore(tau=2.0),
+        "scale": 1.0,
         "ignore_index": -100,
         "label_smoothing": 0.0,
         "reduction": "mean",

@@ -1,6 +1,7 @@
 """`linearcore demo` at toy size, through the command line."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,9 +12,11 @@ from linearcore._record import read_record
 from linearcore.cli import main
 from linearcore.reproduce._compare import Comparison, compare
 from linearcore.reproduce.demo import LOSSES, DemoResult, DemoSettings, run
+from linearcore.reproduce.demo_figure import far_behind, save_figure
 from linearcore.reproduce.demo_table import legend, reading
 from tests.fresh_python import fresh_python
 
+DOCS = Path(__file__).parents[2] / "docs"
 TOY = ["demo", "--seeds", "2", "--epochs", "1", "--rates", "0,0.4"]
 
 
@@ -36,7 +39,7 @@ def test_demo_prints_a_table_and_saves_picture_and_record(tmp_path, capsys):
         "demo.png",
     ):
         assert word in out, word
-    assert "LC centered: 4 steps in" in err and "\x1b" not in err
+    assert "LC centered: 6 steps in" in err and "\x1b" not in err
     folder = tmp_path / "new" / "folder"
     assert {path.name for path in folder.iterdir()} == {"demo.png", "demo.svg", "demo.json"}
     assert (folder / "demo.png").read_bytes().startswith(b"\x89PNG") and "<svg" in (folder / "demo.svg").read_text("utf-8")
@@ -72,7 +75,10 @@ def test_seeds_are_independent_of_how_many_there_are():
 
 def test_networks_learn():
     result = run(DemoSettings(seeds=1, rates=(0.0,), epochs=6, learning_rates=(0.01,), hidden=32), Progress())
-    assert all(accuracy.item() > 0.8 for accuracy in result.accuracy.values())
+    accuracy = {name: value.item() for name, value in result.accuracy.items()}
+    # It has no minimum and runs away: the one loss of which the demo shows that it does not work here.
+    assert accuracy.pop("unhinged") > 0.2
+    assert min(accuracy.values()) > 0.8, accuracy
 
 
 @pytest.mark.parametrize(
@@ -158,6 +164,39 @@ def test_reading_names_the_winner_whoever_it_is_and_who_is_close():
 def test_one_seed_shows_no_spread_and_no_tie():
     result = result_with({"ours": [0.5], "theirs": [0.8]})
     assert "±" not in reading(result) and "no spread" in legend(result)
+
+
+def test_a_loss_far_behind_is_told_and_not_drawn(tmp_path):
+    result = result_with({"ours": [0.9, 0.92], "close": [0.78, 0.8], "lost": [0.3, 0.5]})
+    assert far_behind(result) == {"lost"}
+    _, svg = save_figure(result, tmp_path)
+    text = svg.read_text("utf-8")
+    assert "lost: 40, not drawn" in text and "<!-- ours -->" in text and "<!-- close -->" in text
+    assert "<!-- 40 -->" not in text, "the axis ends above it"
+
+
+def test_the_rivals_are_what_their_names_say():
+    scores, target = torch.randn(6, 10, generator=torch.Generator().manual_seed(0)), torch.arange(6)
+    own = scores.softmax(1).gather(1, target[:, None]).squeeze(1)
+    torch.testing.assert_close(LOSSES["GCE"](scores, target), (1 - own**0.7) / 0.7)
+    centred = scores - scores.mean(1, keepdim=True)
+    pull = centred.gather(1, target[:, None]).squeeze(1)
+    torch.testing.assert_close(LOSSES["unhinged"](scores, target), 1 - 10 / 9 * pull)
+    robust, at_zero = LOSSES["LC robust"](scores, target), LOSSES["LC robust"](0 * scores, target)
+    torch.testing.assert_close(robust, at_zero - 10 / 9 * pull / centred.norm(dim=1))
+
+
+def test_the_record_in_docs_is_of_these_losses_and_settings_and_the_page_shows_its_numbers():
+    record = read_record(DOCS / "results" / "demo" / "demo.json")
+    losses = record["results"]["losses"]
+    assert set(losses) == set(LOSSES)
+    assert tuple(record["settings"]["learning_rates"]) == DemoSettings().learning_rates
+    lines = (DOCS / "robust-loss.md").read_text("utf-8").splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")][2:]
+    assert len(rows) == 5
+    for name, *cells in rows:
+        pairs = zip(losses[name]["mean"], losses[name]["sd"], strict=True)
+        assert cells == [f"{100 * mean:.1f} ± {100 * sd:.1f}" for mean, sd in pairs], name
 
 
 def test_comparison_is_paired():

@@ -10,6 +10,7 @@ from linearcore.losses._batch import check_label_smoothing
 from linearcore.losses._binary import binary_loss
 from linearcore.losses._forms import Form
 from linearcore.losses._multiclass import DEFAULT_SURROGATE, check_surrogate, checked_form, multiclass_loss
+from linearcore.losses._robust import ROBUST_SURROGATE, check_radius, check_scale, is_symmetric, robust_loss
 from linearcore.surrogates import Surrogate
 
 
@@ -59,11 +60,8 @@ class LinearCoreLoss(nn.Module):
         self.reduction: Reduction = reduction
         self.backend = backend
         self.validate = validate
-        for name, vector in (("weight", weight), ("class_margin", class_margin)):
-            if not (vector is None or isinstance(vector, Tensor)):
-                raise TypeError(complaint(name, "be a torch tensor", type(vector).__name__, "wrap it in torch.as_tensor"))
-        self.register_buffer("weight", weight)
-        self.register_buffer("class_margin", class_margin)
+        self.register_buffer("weight", _tensor_or_none("weight", weight))
+        self.register_buffer("class_margin", _tensor_or_none("class_margin", class_margin))
 
     def forward(self, scores: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
         """The loss of `scores` for `target`; `sample_weight` has the shape of the unreduced loss."""
@@ -84,6 +82,76 @@ class LinearCoreLoss(nn.Module):
 
     def extra_repr(self) -> str:
         return f"surrogate={self.surrogate}, form={self.form}, reduction={self.reduction!r}"
+
+
+class RobustLinearCoreLoss(nn.Module):
+    """`robust_loss` as a module: for labels of which some are wrong. Replaces `nn.CrossEntropyLoss()` by changing one line.
+
+    Args:
+        weight: (C) class weights.
+        radius, surrogate, scale, ignore_index, label_smoothing, reduction, backend, validate: as in `robust_loss`.
+
+    Attributes:
+        is_symmetric: whether the core is wide enough for the guarantee of `robust_loss`: τ ≥ √2 · radius.
+
+    Example:
+        >>> import torch
+        >>> criterion = RobustLinearCoreLoss(scale=0.1)
+        >>> criterion(torch.tensor([[2.0, 0.0, 1.0]]), torch.tensor([0]))
+        tensor(0.2326)
+        >>> criterion.is_symmetric
+        True
+    """
+
+    weight: Tensor | None
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        *,
+        radius: float = 1.0,
+        surrogate: Surrogate = ROBUST_SURROGATE,
+        scale: float = 1.0,
+        ignore_index: int = -100,
+        label_smoothing: float = 0.0,
+        reduction: Reduction = "mean",
+        backend: str = "auto",
+        validate: bool = False,
+    ) -> None:
+        super().__init__()
+        check_reduction(reduction)
+        check_label_smoothing(label_smoothing)
+        one_of("backend", backend, BACKENDS)
+        self.radius = check_radius(radius)
+        self.surrogate = check_surrogate(surrogate)
+        self.scale = check_scale(scale)
+        self.is_symmetric = is_symmetric(surrogate, self.radius)
+        self.ignore_index = ignore_index
+        self.label_smoothing = label_smoothing
+        self.reduction: Reduction = reduction
+        self.backend = backend
+        self.validate = validate
+        self.register_buffer("weight", _tensor_or_none("weight", weight))
+
+    def forward(self, scores: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
+        """The loss of `scores` for `target`; `sample_weight` has the shape of the unreduced loss."""
+        return robust_loss(
+            scores,
+            target,
+            radius=self.radius,
+            surrogate=self.surrogate,
+            scale=self.scale,
+            weight=self.weight,
+            sample_weight=sample_weight,
+            ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing,
+            reduction=self.reduction,
+            backend=self.backend,
+            validate=self.validate,
+        )
+
+    def extra_repr(self) -> str:
+        return f"radius={self.radius:g}, surrogate={self.surrogate}, scale={self.scale:g}, reduction={self.reduction!r}"
 
 
 class BinaryLinearCoreLoss(nn.Module):
@@ -138,3 +206,10 @@ class BinaryLinearCoreLoss(nn.Module):
 
     def extra_repr(self) -> str:
         return f"surrogate={self.surrogate}, signed={self.signed}, reduction={self.reduction!r}"
+
+
+def _tensor_or_none(name: str, vector: object) -> Tensor | None:
+    """Returns `vector`, or raises unless it is a tensor or None."""
+    if vector is None or isinstance(vector, Tensor):
+        return vector
+    raise TypeError(complaint(name, "be a torch tensor", type(vector).__name__, "wrap it in torch.as_tensor"))

@@ -6,14 +6,21 @@ import numpy as np
 
 from linearcore.reproduce.demo import DemoResult
 
-# Okabe and Ito's palette, told apart by readers with any colour vision; markers and dashes carry the same news in grey.
+# Okabe and Ito's palette and a grey, told apart by readers with any colour vision; markers and dashes say the same in print.
 _STYLES = (
     ("#000000", "o", "-"),
     ("#E69F00", "s", "--"),
+    ("#CC79A7", "P", "--"),
+    ("#7F7F7F", "*", ":"),
     ("#56B4E9", "^", "-."),
-    ("#D55E00", "D", "-"),
+    ("#0072B2", "X", "-."),
     ("#009E73", "v", ":"),
+    ("#D55E00", "D", "-"),
 )
+
+#: A loss that falls this far behind the best one at some rate is told in the legend and not drawn, or the picture would
+#: show nothing but the distance to it.
+_FAR = 0.15
 
 
 def save_figure(result: DemoResult, folder: Path) -> tuple[Path, Path]:
@@ -39,13 +46,16 @@ def save_figure(result: DemoResult, folder: Path) -> tuple[Path, Path]:
     # Side by side and not on top of each other, or the error bars cannot be read.
     gap = 0.012 * max(float(np.ptp(percent)), 10.0)
     middle = (len(result.accuracy) - 1) / 2
+    far = far_behind(result)
     for index, (name, accuracy) in enumerate(result.accuracy.items()):
         colour, marker, dashes = _STYLES[index % len(_STYLES)]
+        mean = 100 * accuracy.mean(1)
+        told = f"{name}: {', '.join(f'{value:.0f}' for value in mean)}, not drawn"
         axes.errorbar(
             percent + (index - middle) * gap,
-            100 * accuracy.mean(1),
+            np.full_like(mean, np.nan) if name in far else mean,
             yerr=100 * result.spread(name) if result.settings.seeds > 1 else None,
-            label=name,
+            label=told if name in far else name,
             color=colour,
             marker=marker,
             linestyle=dashes,
@@ -69,7 +79,14 @@ def save_figure(result: DemoResult, folder: Path) -> tuple[Path, Path]:
     return png, svg
 
 
+def far_behind(result: DemoResult) -> set[str]:
+    """The losses that are not drawn: at one rate or more, far below the best mean there."""
+    means = {name: accuracy.mean(1) for name, accuracy in result.accuracy.items()}
+    best = np.max(list(means.values()), axis=0)
+    return {name for name, mean in means.items() if (mean < best - _FAR).any()}
+
+
 def _title(result: DemoResult) -> str:
     seeds = result.settings.seeds
     spread = f"mean ± standard deviation over {seeds} seeds" if seeds > 1 else "one seed"
-    return f"The same network on digits, five losses; {spread}"
+    return f"The same network on digits, {len(result.accuracy)} losses; {spread}"
