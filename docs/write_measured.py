@@ -1,6 +1,6 @@
 """Writes pages in docs from the records in benchmarks/results: no figure there is typed by hand.
 
-They are measured.md, sampling.md and finding-wrong-labels.md.
+They are measured.md, sampling.md, finding-wrong-labels.md, and many-tags.md once its record is there.
 
 python docs/write_measured.py
 """
@@ -8,6 +8,7 @@ python docs/write_measured.py
 import argparse
 from pathlib import Path
 
+import _many_tags_page
 import _sampling_page
 import _wrong_labels_page
 from _tables import RESULTS, ROOT, figure, source, table
@@ -283,7 +284,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=ROOT / "docs", help="folder to write to (default: docs)")
     args = parser.parse_args()
-    for name, write in PAGES.items():
+    pages = PAGES | ({"many-tags.md": _many_tags_page.page} if _many_tags_page.RECORD.is_file() else {})
+    for name, write in pages.items():
         (args.out / name).write_text(write(), encoding="utf-8")
         print(f"written to {args.out / name}")
 

@@ -19,9 +19,9 @@ def demo(
 ) -> None:
     """Train one small network with eight losses on digits whose training labels are partly wrong.
 
-    Cross-entropy, hinge, two robust rivals, and the linear-core loss in its three forms and as the robust preset get the same
-    network, start, batches and wrong labels. The table says how well each reads clean test digits, whoever wins. Takes about
-    a minute; writes demo.png, demo.svg and demo.json.
+    Cross-entropy, hinge, two robust rivals, the linear-core loss in its three forms and the robust preset get the same
+    network, start, batches and wrong labels. The table says how well each reads clean test digits, whoever wins. Takes
+    about a minute; writes demo.png, demo.svg and demo.json.
 
     \b
     Examples

@@ -74,9 +74,9 @@ METHODS = {
     "crf": Method("ChainCRF", _made(TaggingModel, "crf"), {}),
     "ssvm": Method("ChainSSVM", _made(TaggingModel, "ssvm"), {}),
     "ce": Method("token cross-entropy", _made(TaggingModel, "ce"), {}),
-    "lc": Method("LC, all tags", _made(TaggingModel, "lc"), {}),
-    "lc-rank": Method("LC, rank 64 + unary", _made(TaggingModel, "lc", **_OURS), _OURS),
+    "lc": Method("LC all tags", _made(TaggingModel, "lc"), {}),
+    "lc-rank": Method("LC rank 64 + unary", _made(TaggingModel, "lc", **_OURS), _OURS),
     "lc-sampled": Method(
-        "LC, sampled", _made(SampledModel, "lc", **_OURS), _OURS | {"proposal": "in-batch", "samples": SAMPLES}
+        "LC sampled", _made(SampledModel, "lc", **_OURS), _OURS | {"proposal": "in-batch", "samples": SAMPLES}
     ),
 }

