@@ -73,7 +73,7 @@ def test_parts_are_records_of_their_own(folder):
     }
     for name, record in parts.items():
         settings = record["settings"]
-        assert settings["data"] == data and settings["device"] == "cpu" and settings["tags"] == 40
+        assert settings["data"] == data and "device" not in settings and settings["tags"] == 40
         assert record["seed"] == settings["seed"] == (1 if name.startswith("run_") else 0)
         assert "torch" in record["environment"] and record["command"].endswith(f"--parts {name}")
         assert f"{where}_{settings['method']}" in name
@@ -140,9 +140,12 @@ def test_timings_are_alone_and_runs_are_not(paper):
             assert isinstance(part, After) and name.startswith("run")
 
 
-def test_memory_is_looked_at_only_on_a_gpu(paper):
-    here = Settings(scale="paper", device="cpu")
-    assert not [name for name in tagging.parts(here) if name.startswith("memory")]
+def test_records_of_a_gpu_are_found_without_one_and_memory_takes_one(paper):
+    elsewhere, here = (tagging.parts(Settings(scale="paper", device=device)) for device in ("cuda", "cpu"))
+    assert list(elsewhere) == list(here)
+    runs = [(elsewhere[name], part) for name, part in here.items() if isinstance(part, RecordedRun)]
+    assert runs and all(theirs.settings == ours.settings for theirs, ours in runs)
+    assert here["memory_lc"].compute()["failed"] == "it takes a GPU"
 
 
 def test_final_run_takes_the_best_rate_and_a_seed_that_tuned_nothing(paper):

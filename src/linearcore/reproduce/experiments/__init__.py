@@ -4,7 +4,9 @@ from linearcore.reproduce._experiment import Experiment
 from linearcore.reproduce.experiments import (
     convergence,
     counterexample,
+    gradient_histogram,
     gradients,
+    noise,
     optimization,
     rates,
     scalability,
@@ -26,11 +28,13 @@ EXPERIMENTS: dict[str, Experiment] = {
         surfaces,
         gradients,
         counterexample,
+        noise,
+        gradient_histogram,
         optimization,
         convergence,
         scalability,
-        variance,
         tagging,
+        variance,
     )
 }
 

@@ -100,8 +100,10 @@ def _timed(stepper: Stepper, batches: list[Batch], rate: float, steps: int, devi
     return found
 
 
-def largest_batches(plan: Plan, data: Path | None) -> dict[str, Any]:
+def largest_batches(plan: Plan, data: Path | None, device: str) -> dict[str, Any]:
     """The most sequences of 128 words that one eager step of training fits for, on a GPU, in each of `MEMORIES`."""
+    if torch.device(device).type != "cuda":
+        return {"failed": "it takes a GPU"}
     text = read_text(plan.source, data)
     model = make_model(plan, text, "cuda").train()
     # Eager, since a graph keeps what it was recorded with.

@@ -48,7 +48,7 @@ SOURCES = {
         "LASLA Latin", "upos+feats", tuple(f"la_lasla-{part}.conllu.xz" for part in PARTS), None, epochs=4,
         is_numbered_well=False,
     ),
-    "made": Source("made-up text, 40 tags", "tag", (), 40, epochs=5),
+    "made": Source("made-up text, 40 tags", "tag", (), 40, epochs=4),
 }  # fmt: skip
 
 
@@ -125,7 +125,7 @@ def _split(sentences: Sequence[Tagged]) -> dict[str, list[Tagged]]:
     return parts
 
 
-def _made_up(tags: int = 12, sentences: int = 300) -> dict[str, list[Tagged]]:
+def _made_up(tags: int = 12, sentences: int = 240) -> dict[str, list[Tagged]]:
     """Walks over a few tags, each with three successors and forty words, some of which belong to two tags."""
     generator = torch.Generator().manual_seed(2026)
     successors = torch.randint(tags, (tags, 3), generator=generator)

@@ -1,0 +1,154 @@
+"""`gradient-histogram`: late in training with 40 % of wrong labels, how hard right and wrong labels push."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from linearcore.noise import flagging_auc
+from linearcore.reproduce._experiment import Claim, Experiment, Outcome, Part, RecordedRun, Settings, Verdict, verdict
+from linearcore.reproduce.experiments._noise_gradients import BINS, HIGH, described, magnitudes, share_at_one
+from linearcore.reproduce.experiments._noise_images import LAWS, check_data, draw_labels, read_images
+from linearcore.reproduce.experiments._noise_losses import LOSSES
+from linearcore.reproduce.experiments._noise_methods import METHODS
+from linearcore.reproduce.experiments._noise_training import Plan, draw_name
+from linearcore.vision import Run
+
+#: As in the paper; the same runs as those of `noise`, which go on to the end.
+SHOWN = ("ce", "lc")
+RATE, SEED = 0.4, 1
+#: After which epoch is looked at.
+EPOCH = {"cifar10": 40, "made-up": 2}
+
+
+def parts(settings: Settings) -> dict[str, Part]:
+    """A part for each loss."""
+    source = "cifar10" if settings.is_paper else "made-up"
+    check_data(source, settings.data)
+    found: dict[str, Part] = {}
+    for key in SHOWN:
+        plan = Plan(source, key, METHODS[key].configs[0], "instance", RATE, settings.seed + SEED)
+        told = plan.to_json(settings.data) | {"bins": BINS, "epoch": EPOCH[source], "magnitude": "|∂ℓ/∂s_y|"}
+        compute = partial(look, plan, settings.data, settings.device)
+        found[f"run_{key}_seed{SEED}"] = RecordedRun(settings=told, seed=plan.seed, compute=compute)
+    return found
+
+
+def look(plan: Plan, folder: Path | None, device: str) -> dict[str, Any]:
+    """Trains as `noise` does, stops late, and looks at the push of every training image."""
+    noisy = draw_labels(plan.source, folder, plan.law, plan.rate, plan.seed)
+    sets = read_images(plan.source, folder)
+    data, loss = sets.train.with_labels(noisy.labels), plan.make_loss()
+    # The rate follows the whole schedule, though the last epochs are not done.
+    run = Run(data, loss, plan.recipe(device), device=device, evaluate_every=plan.recipe(device).epochs)
+    for _ in range(EPOCH[plan.source]):
+        if run.epoch() is None:
+            return draw_name(noisy) | {"failed": run.result().failed}
+    scores = run.scores(data.images).cpu()
+    is_wrong = data.labels != sets.train.labels
+    values = magnitudes(loss, scores, data.labels)
+    guess = scores.argmax(1)
+    return draw_name(noisy) | {
+        **described(values, is_wrong),
+        "auc": round(flagging_auc(values, is_wrong), 4),
+        "train_accuracy": round(100 * float((guess == sets.train.labels).double().mean()), 3),
+        "wrong_learned": round(100 * float((guess == data.labels)[is_wrong].double().mean()), 3),
+    }
+
+
+def conclude(results: dict[str, Any], settings: Settings) -> Outcome:
+    """Histograms, and whether they are as the paper has them."""
+    runs = {key: results[f"run_{key}_seed{SEED}"] for key in SHOWN}
+    data = {
+        "bins": BINS,
+        "epoch": EPOCH["cifar10" if settings.is_paper else "made-up"],
+        "labels": {key: METHODS[key].label for key in SHOWN},
+        "law": LAWS["instance"].to_json() | {"rate": RATE},
+        "magnitude": "|∂ℓ/∂s_y| at the given label y: 1 − p_y for CE, the mean of |φ'(s_y − s_v)| over v ≠ y for LC",
+        "runs": runs,
+    }
+    failed = [key for key, run in runs.items() if "failed" in run]
+    if failed:
+        told = "; ".join(f"{LOSSES[key].label}: {runs[key]['failed']}" for key in failed)
+        claims = [Claim("Late in training wrong labels push as the paper draws it", "Figure 5", told, "not run")]
+        return Outcome(claims, data, f"Nothing to draw, since training failed. {told}")
+    return Outcome([_broad(runs["ce"], settings), _peak(runs["lc"], settings), _ignored(runs, settings)], data, _alt(data))
+
+
+def _judged(holds: bool, settings: Settings) -> Verdict:
+    return verdict(holds) if settings.is_paper else "not run"
+
+
+def _broad(run: dict[str, Any], settings: Settings) -> Claim:
+    """Most wrong labels lie in the upper part, and no bin holds most of these."""
+    wrong = run["wrong"]
+    high = wrong["share_high"]
+    fullest = max(wrong["counts"][round(HIGH * BINS) :]) / max(1, sum(wrong["counts"]))
+    return Claim(
+        claim="Cross-entropy pushes wrong labels with a broad range of magnitudes from 0.6 to 1",
+        paper="0.6 to 1.0 (figure)",
+        ours=f"{_percent(high)} of the wrong labels are at {HIGH:g} or above, {_percent(fullest)} of them all in the "
+        f"fullest bin of {1 / BINS:g} there; mean {wrong['mean']:.3f} ± {wrong['deviation']:.3f}",
+        verdict=_judged(high >= 0.5 and fullest <= high / 2, settings),
+    )
+
+
+def _peak(run: dict[str, Any], settings: Settings) -> Claim:
+    """Most wrong labels lie in the last bin."""
+    wrong = run["wrong"]
+    share = share_at_one(wrong["counts"])
+    return Claim(
+        claim="The linear core's magnitudes of wrong labels have a sharp peak at 1",
+        paper="Dirac-like peak at 1.0 (figure)",
+        ours=f"{_percent(share)} of the wrong labels are above {1 - 1 / BINS:g}, and "
+        f"{_percent(share_at_one(run['right']['counts']))} of the right ones; "
+        f"mean {wrong['mean']:.3f} ± {wrong['deviation']:.3f}",
+        verdict=_judged(share >= 0.5, settings),
+    )
+
+
+def _ignored(runs: dict[str, Any], settings: Settings) -> Claim:
+    """A constant push of 1 is the hardest there is: what is suppressed would have to push less."""
+    told = [
+        f"{LOSSES[key].label}: a wrong label pushes with {run['wrong']['mean']:.3f}, a right one with "
+        f"{run['right']['mean']:.3f}, and wrong ones, {_percent(run['realised_rate'])} of all, "
+        f"make {_percent(run['wrong']['share_of_push'])} of the push; "
+        f"{run['wrong_learned']:.1f} % of them are learned"
+        for key, run in runs.items()
+    ]
+    lc, ce = (runs[key]["wrong"] for key in ("lc", "ce"))
+    holds = lc["mean"] < ce["mean"] and lc["share_of_push"] < ce["share_of_push"]
+    harder = "less" if lc["mean"] < ce["mean"] else "harder"
+    return Claim(
+        claim="The linear core's constant gradient suppresses the signal of wrong labels",
+        paper="“effectively ignores the degree of wrongness”, and so keeps the boundary from moving",
+        ours=f"{'; '.join(told)}. The linear core pushes a wrong label {harder} than cross-entropy does",
+        verdict=_judged(holds, settings),
+    )
+
+
+def _alt(data: dict[str, Any]) -> str:
+    told = [
+        f"{data['labels'][key]}: {_percent(share_at_one(run['wrong']['counts']))} of the wrong and "
+        f"{_percent(share_at_one(run['right']['counts']))} of the right labels in the last bin, means "
+        f"{run['wrong']['mean']:.2f} and {run['right']['mean']:.2f}."
+        for key, run in data["runs"].items()
+    ]
+    return (
+        f"Histograms of the gradient's size at the given label after epoch {data['epoch']}, from 0 to 1, for right and for "
+        f"wrong labels, a panel for each loss. {' '.join(told)}"
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+EXPERIMENT = Experiment(
+    name="gradient-histogram",
+    shows="how hard right and wrong labels push late in training, with cross-entropy and with a linear core",
+    paper="Figure 5, section 4.3",
+    needs="for the paper's scale --data with CIFAR-10, and a GPU",
+    cost={"smoke": "2 s", "paper": "2 min on a GPU with --workers 2"},
+    parts=parts,
+    conclude=conclude,
+)

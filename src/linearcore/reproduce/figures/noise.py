@@ -1,0 +1,80 @@
+"""Figure of `noise`."""
+
+from typing import TYPE_CHECKING, Any
+
+from linearcore.reproduce.figures._style import (
+    BLUE,
+    GREEN,
+    OLIVE,
+    ORANGE,
+    RED,
+    SKY,
+    Line,
+    draw_lines,
+    name_axes,
+    panels,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_STYLES = {
+    "ce": (RED, "-"),
+    "ce-tuned": (RED, "--"),
+    "gce-tuned": (ORANGE, "-"),
+    "lc": (SKY, "-"),
+    "lc-tuned": (BLUE, "--"),
+    "unhinged-tuned": (OLIVE, "--"),
+    "robust": (GREEN, "-"),
+}
+#: Colours and shapes of the paper's numbers.
+_PAPERS = {"ce": (RED, "o"), "gce": (ORANGE, "s"), "lc": (SKY, "^")}
+
+
+def draw(data: dict[str, Any]) -> "Figure":
+    """Accuracy against the rate, the paper's as hollow marks; where another law was run, its accuracies below."""
+    rows = [row for row in data["rows"] if row["mean"] is not None]
+    other = [row for row in rows if row["law"] != "instance"]
+    figure, axes = panels(2 if other else 1, 3.6)
+    _against_rates(axes[0], data, [row for row in rows if row["law"] == "instance"])
+    if other:
+        _side_by_side(axes[1], data, other)
+    return figure
+
+
+def _against_rates(panel: "Axes", data: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    """A line for each method; bars where seeds differ."""
+    lines = []
+    for key, label in data["labels"].items():
+        own = sorted((row for row in rows if row["row"] == key), key=lambda row: row["rate"])
+        if own:
+            rates, means = ([row[name] for row in own] for name in ("rate", "mean"))
+            lines.append(Line([100 * rate for rate in rates], means, label, *_STYLES[key]))
+    shown = [value for line in lines for value in line.y] + [value for pairs in data["paper"].values() for _, value in pairs]
+    panel.set(ylim=(min(shown) - 3, max(shown) + 3))
+    draw_lines(panel, lines)
+    for row in rows:
+        if row["spread"] is not None:
+            colour = _STYLES[row["row"]][0]
+            panel.errorbar(100 * row["rate"], row["mean"], row["spread"], color=colour, capsize=2, linewidth=1)
+    for key, pairs in data["paper"].items():
+        colour, marker = _PAPERS[key]
+        places = ([100 * rate for rate, _ in pairs], [value for _, value in pairs])
+        panel.plot(*places, marker, color=colour, markerfacecolor="none", markersize=5, label=f"{key.upper()}, paper")
+    if data["paper"]:
+        panel.legend(frameon=False, fontsize=9, loc="lower left")
+    name_axes(
+        panel, "wrong training labels, %", "test accuracy, %", f"{data['laws']['instance']['label']} noise".capitalize()
+    )
+
+
+def _side_by_side(panel: "Axes", data: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    """A dot for each method under another law."""
+    labels = [data["labels"][row["row"]] for row in rows]
+    for place, row in enumerate(rows):
+        panel.plot(row["mean"], place, "o", color=_STYLES[row["row"]][0])
+    panel.set_yticks(range(len(rows)), labels)
+    panel.invert_yaxis()
+    law = f"{data['laws'][rows[0]['law']]['label']} noise, {100 * rows[0]['rate']:g} %".capitalize()
+    name_axes(panel, "test accuracy, %", "", law)

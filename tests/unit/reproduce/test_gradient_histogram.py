@@ -1,0 +1,85 @@
+"""`gradient-histogram`: when it looks, and what it concludes from histograms that are made up."""
+
+import pytest
+import torch
+
+from linearcore.reproduce._experiment import Settings
+from linearcore.reproduce.experiments import gradient_histogram
+from linearcore.reproduce.experiments._noise_methods import Config
+from linearcore.reproduce.experiments._noise_training import Plan
+from linearcore.reproduce.figures import draw
+from linearcore.vision import Run
+
+PAPER = Settings(scale="paper")
+
+
+def described(wrong, right, learned=20.0):
+    """The result of a run with all labels in a few bins; {bin: count}."""
+    found = {"noisy_labels": "…", "realised_rate": 0.4, "auc": 0.8, "train_accuracy": 80.0, "wrong_learned": learned}
+    values = {
+        name: torch.cat([torch.full((count,), (place + 0.5) / 50, dtype=torch.float64) for place, count in group.items()])
+        for name, group in (("wrong", wrong), ("right", right))
+    }
+    is_wrong = torch.cat([torch.full((len(values[name]),), name == "wrong") for name in ("wrong", "right")])
+    everything = torch.cat([values["wrong"], values["right"]])
+    return found | gradient_histogram.described(everything, is_wrong)
+
+
+def histogram_verdicts(ce, lc):
+    found = gradient_histogram.conclude({"run_ce_seed1": ce, "run_lc_seed1": lc}, PAPER)
+    assert draw("gradient-histogram", found.data).axes
+    return [claim.verdict for claim in found.claims]
+
+
+BROAD = described({32: 20, 36: 20, 40: 20, 44: 20, 49: 20, 5: 10}, {0: 100, 10: 50})
+PEAK = described({49: 100, 20: 10}, {0: 100, 10: 50})
+SMALL = described({5: 100}, {49: 100})
+
+
+def test_histograms_as_the_paper_has_them_and_what_they_mean():
+    # A constant push of 1 is harder, not weaker.
+    assert histogram_verdicts(BROAD, PEAK) == ["holds", "holds", "does not hold"]
+
+
+def test_other_histograms():
+    assert histogram_verdicts(PEAK, BROAD) == ["does not hold", "does not hold", "holds"]
+    assert histogram_verdicts(SMALL, SMALL) == ["does not hold", "does not hold", "does not hold"]
+    # Weaker on average, but a larger share of the push: not suppressed.
+    weaker = described({49: 50, 20: 50}, {0: 150})
+    assert histogram_verdicts(described({49: 100}, {40: 150}), weaker)[2] == "does not hold"
+    # A smaller share of the push, but harder: neither.
+    harder = described({49: 100}, {45: 150})
+    assert histogram_verdicts(described({40: 100}, {0: 150}), harder)[2] == "does not hold"
+
+
+def test_words_of_the_histogram():
+    found = gradient_histogram.conclude({"run_ce_seed1": BROAD, "run_lc_seed1": PEAK}, PAPER)
+    assert "90.9 % of the wrong labels are above 0.98, and 0.0 % of the right ones" in found.claims[1].ours
+    assert found.claims[2].ours.endswith("pushes a wrong label harder than cross-entropy does")
+    assert "90.9 % of the wrong" in found.alt and "after epoch 40" in found.alt
+
+
+def test_failed_training_leaves_nothing_to_judge():
+    failed = {"failed": "loss is not finite in epoch 3", "noisy_labels": "…", "realised_rate": 0.4}
+    assert histogram_verdicts(failed, PEAK) == ["not run"]
+
+
+def test_histogram_is_taken_before_the_end_of_the_same_schedule(monkeypatch):
+    made = []
+
+    class Spy(Run):
+        def __init__(self, *words, **options):
+            super().__init__(*words, **options)
+            made.append(self)
+
+    monkeypatch.setattr(gradient_histogram, "Run", Spy)
+    found = gradient_histogram.look(Plan("made-up", "lc", Config(), "instance", 0.4, 1), None, "cpu")
+    [run] = made
+    assert (run.state.epoch, run.recipe.epochs) == (2, 3)
+    counts = [sum(found[name]["counts"]) for name in ("right", "wrong")]
+    assert sum(counts) == 480 and counts[1] / 480 == pytest.approx(found["realised_rate"])
+    assert gradient_histogram.EPOCH["cifar10"] == 40
+    with monkeypatch.context() as patch:
+        patch.setattr(Spy, "epoch", lambda self: None)
+        patch.setattr(Spy, "result", lambda self: type("Failed", (), {"failed": "no"}))
+        assert gradient_histogram.look(Plan("made-up", "lc", Config(), "instance", 0.4, 1), None, "cpu")["failed"] == "no"
