@@ -13,11 +13,11 @@ import pytest
 from linearcore._progress import Progress
 from linearcore._record import read_record
 from linearcore.cli import main
-from linearcore.reproduce import _run
+from linearcore.reproduce import _run, _workers
 from linearcore.reproduce._experiment import Settings
 from linearcore.reproduce._job import prepare
 from linearcore.reproduce._run import run_experiment
-from linearcore.reproduce._worker import available_cores
+from linearcore.reproduce._worker import Order, available_cores
 from linearcore.reproduce.experiments import EXPERIMENTS
 from tests.reproduce.stub_runs import NAMES, STUB, did, log
 
@@ -141,3 +141,35 @@ def _alive(group: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+class _Stubborn:
+    """A process that hears nothing but a kill, and that not at once."""
+
+    def __init__(self) -> None:
+        self.asked, self.killed = [], False
+
+    def terminate(self) -> None:
+        self.asked.append("terminate")
+
+    def is_alive(self) -> bool:
+        return True
+
+    def kill(self) -> None:
+        self.killed = True
+
+    def join(self, timeout: float | None = None) -> None:
+        assert timeout is not None, "waits for a process that may never end"
+        if not self.killed:
+            time.sleep(timeout)
+
+
+def test_a_dozen_stubborn_workers_are_stopped_in_the_time_of_one(monkeypatch):
+    monkeypatch.setattr(_workers, "PATIENCE", 0.2)
+    workers = _workers.Workers(Order(STUB, Settings(), 12))
+    processes = [_Stubborn() for _ in range(12)]
+    started = time.monotonic()
+    with workers:
+        workers._processes = {_workers.get_context("spawn").Pipe()[0]: process for process in processes}
+    assert time.monotonic() - started < 1.0
+    assert all(process.asked == ["terminate"] and process.killed for process in processes)
