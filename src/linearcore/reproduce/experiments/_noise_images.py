@@ -13,7 +13,8 @@ from linearcore._checks import complaint
 from linearcore.noise import NoisyLabels
 from linearcore.vision import Images, ImageSets, cifar10
 
-SOURCES = ("cifar10", "made-up")
+#: What a reader calls them.
+SOURCES = {"cifar10": "CIFAR-10", "made-up": "made-up images"}
 #: Made-up images to train on and to test, and their sides.
 _MADE, _SIDE = (480, 240), 16
 
@@ -58,9 +59,10 @@ LAWS: Mapping[str, Law] = {
 
 
 def check_data(source: str, folder: Path | None) -> None:
-    """Raises a ValueError if no folder is given where one is needed."""
-    if source == "cifar10" and folder is None:
-        raise ValueError(complaint("data", "be a folder with CIFAR-10", "none", "pass --data DIR"))
+    """Raises a ValueError if a folder is needed, and none is given or it is not there."""
+    if source == "cifar10" and (folder is None or not folder.is_dir()):
+        got = "none" if folder is None else f"{folder}, which is no folder"
+        raise ValueError(complaint("data", "be a folder with CIFAR-10", got, "pass --data DIR"))
 
 
 @lru_cache(maxsize=1)

@@ -7,7 +7,7 @@ from typing import Any
 from linearcore.noise import flagging_auc
 from linearcore.reproduce._experiment import Claim, Experiment, Outcome, Part, RecordedRun, Settings, Verdict, verdict
 from linearcore.reproduce.experiments._noise_gradients import BINS, HIGH, described, magnitudes, share_at_one
-from linearcore.reproduce.experiments._noise_images import LAWS, check_data, draw_labels, read_images
+from linearcore.reproduce.experiments._noise_images import LAWS, SOURCES, check_data, draw_labels, read_images
 from linearcore.reproduce.experiments._noise_losses import LOSSES
 from linearcore.reproduce.experiments._noise_methods import METHODS
 from linearcore.reproduce.experiments._noise_training import Plan, draw_name
@@ -65,6 +65,7 @@ def conclude(results: dict[str, Any], settings: Settings) -> Outcome:
         "law": LAWS["instance"].to_json() | {"rate": RATE},
         "magnitude": "|∂ℓ/∂s_y| at the given label y: 1 − p_y for CE, the mean of |φ'(s_y − s_v)| over v ≠ y for LC",
         "runs": runs,
+        "source": SOURCES["cifar10" if settings.is_paper else "made-up"],
     }
     failed = [key for key, run in runs.items() if "failed" in run]
     if failed:

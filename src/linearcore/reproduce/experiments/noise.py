@@ -10,7 +10,7 @@ from typing import Any
 
 from linearcore.reproduce._experiment import After, Experiment, Outcome, Part, RecordedRun, Settings
 from linearcore.reproduce.experiments._noise_claims import MIDDLE, alt, claims
-from linearcore.reproduce.experiments._noise_images import LAWS, check_data
+from linearcore.reproduce.experiments._noise_images import LAWS, SOURCES, check_data
 from linearcore.reproduce.experiments._noise_methods import METHODS, SMALL_METHODS, Config, Method, choose
 from linearcore.reproduce.experiments._noise_table import (
     PAPER,
@@ -96,6 +96,7 @@ def conclude(results: dict[str, Any], settings: Settings) -> Outcome:
         "laws": {key: {"label": law.label, **law.to_json()} for key, law in LAWS.items()},
         "paper": _papers() if settings.is_paper else {},
         "rows": [row.to_json() for row in rows],
+        "source": SOURCES[source_of(settings)],
         "told": "test accuracy in per cent after the last epoch; means and standard deviations over seeds. Configurations "
         f"were chosen on noisy held-out labels at {100 * MIDDLE:g} % and serve all rates; "
         "the paper chooses GCE's q at every rate",

@@ -14,7 +14,7 @@ def draw(data: dict[str, Any]) -> "Figure":
     edges = [place / bins for place in range(bins + 1)]
     figure, axes = panels(len(data["runs"]), 2.5)
     for panel, (key, run) in zip(axes, data["runs"].items(), strict=True):
-        title = f"{data['labels'][key]}, after epoch {data['epoch']}"
+        title = f"{data['source']}: {data['labels'][key]}, after epoch {data['epoch']}"
         if "failed" in run:
             name_axes(panel, "", "", f"{title}: {run['failed']}")
             continue

@@ -55,8 +55,9 @@ def _against_rates(panel: "Axes", data: dict[str, Any], rows: list[dict[str, Any
     panel.set(ylim=(min(shown) - 3, max(shown) + 3))
     draw_lines(panel, lines)
     for row in rows:
+        colour = _STYLES[row["row"]][0]
+        panel.plot(100 * row["rate"], row["mean"], ".", color=colour)
         if row["spread"] is not None:
-            colour = _STYLES[row["row"]][0]
             panel.errorbar(100 * row["rate"], row["mean"], row["spread"], color=colour, capsize=2, linewidth=1)
     for key, pairs in data["paper"].items():
         colour, marker = _PAPERS[key]
@@ -64,9 +65,8 @@ def _against_rates(panel: "Axes", data: dict[str, Any], rows: list[dict[str, Any
         panel.plot(*places, marker, color=colour, markerfacecolor="none", markersize=5, label=f"{key.upper()}, paper")
     if data["paper"]:
         panel.legend(frameon=False, fontsize=9, loc="lower left")
-    name_axes(
-        panel, "wrong training labels, %", "test accuracy, %", f"{data['laws']['instance']['label']} noise".capitalize()
-    )
+    title = f"{data['source']}, {data['laws']['instance']['label']} noise"
+    name_axes(panel, "wrong training labels, %", "test accuracy, %", title)
 
 
 def _side_by_side(panel: "Axes", data: dict[str, Any], rows: list[dict[str, Any]]) -> None:
@@ -76,5 +76,5 @@ def _side_by_side(panel: "Axes", data: dict[str, Any], rows: list[dict[str, Any]
         panel.plot(row["mean"], place, "o", color=_STYLES[row["row"]][0])
     panel.set_yticks(range(len(rows)), labels)
     panel.invert_yaxis()
-    law = f"{data['laws'][rows[0]['law']]['label']} noise, {100 * rows[0]['rate']:g} %".capitalize()
-    name_axes(panel, "test accuracy, %", "", law)
+    title = f"{data['source']}, {data['laws'][rows[0]['law']]['label']} noise, {100 * rows[0]['rate']:g} %"
+    name_axes(panel, "test accuracy, %", "", title)
