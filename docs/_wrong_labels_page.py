@@ -158,11 +158,14 @@ the model puts another class above the given one. The list is for looking at; no
     linearcore suspects pets.csv --label kind --ignore id --out ranked.csv
 
 prints the most suspicious rows with their line, given label and suggested label, and writes the whole file, every row in
-its place, with `suspicion_rank`, `suspicion` and `suggested_label` added. Small networks are trained in five folds, so
-that every row is scored by one that did not see it; that takes a second for 2,000 rows and ten for 20,000. Columns of
-numbers are normalised, columns of words become categories, and anything else is refused with its line: a missing value,
-a word among numbers, a row that is too short. `--loss lc` takes another loss, `--json` prints for a program, `--help`
-shows the rest. In Python:
+its place, with `suspicion_rank`, `suspicion` and `suggested_label` added. The suggested label is the given one where the
+networks agree with it, here, in the table and in JSON, so that the rows in which the two differ are those for which another
+label is preferred. A name that ends in `.gz`, `.xz` or `.bz2` packs the file.
+
+Small networks are trained in five folds, so that every row is scored by one that did not see it; that takes a second for
+2,000 rows and ten for 20,000. Columns of numbers are normalised, columns of words become categories, and anything else is
+refused with its line: a missing value, a word among numbers, a decimal comma, a row that is too short. `--loss lc` takes
+another loss, `--json` prints for a program, `--help` shows the rest. In Python:
 
 ```python
 import csv

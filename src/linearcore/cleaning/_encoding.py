@@ -1,8 +1,10 @@
 """Turns the text of a table into numbers: one feature for a column of numbers, one for each value of a column of words."""
 
 import math
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 import torch
 from torch import Tensor
@@ -13,6 +15,8 @@ from linearcore.cleaning._table import Table, TableError
 MOST_CATEGORIES = 50
 #: What programs write where a number is missing.
 _MISSING = {"?", "-", "na", "n/a", "nan", "null", "none", "missing"}
+#: 5,1 where 5.1 is meant.
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,6 +24,7 @@ class Encoded:
     """A table as numbers.
 
     Attributes:
+        label: the column with the labels.
         features: (N, D) float64.
         labels: (N,) int64, places in `classes`.
         classes: the different labels, in the order of numbers if all are numbers and else of the alphabet.
@@ -27,6 +32,7 @@ class Encoded:
         categories: columns that became one feature for each of their values.
     """
 
+    label: str
     features: Tensor
     labels: Tensor
     classes: tuple[str, ...]
@@ -44,13 +50,11 @@ def encode(table: Table, label: str, *, ignore: Collection[str] = (), categorica
         categorical: columns whose values are categories even if they look like numbers, or are very many.
 
     Raises:
-        TableError: if a column is not there, a value is missing, a column mixes numbers and words, one of words has more
-            than `MOST_CATEGORIES` different ones, no feature is left, or the labels are no classes.
+        TableError: if a column is not there, a value is missing, a column mixes numbers and words, or has decimal commas, or
+            more than `MOST_CATEGORIES` different words, no feature is left, or the labels are no classes.
     """
     for column in (label, *ignore, *categorical):
-        if column not in table.columns:
-            shown = ", ".join(table.columns[:10]) + (", …" if len(table.columns) > 10 else "")
-            raise TableError.at(table.name, None, f"there is no column {column!r}", f"there are {shown}")
+        _refuse_unknown(table, column)
     labels, classes = _labels(table, label)
     parts: list[Tensor] = []
     numbers, categories = [], []
@@ -68,7 +72,17 @@ def encode(table: Table, label: str, *, ignore: Collection[str] = (), categorica
             numbers.append(column)
     if not parts:
         raise TableError.at(table.name, None, "no column is left to learn from", "ignore fewer")
-    return Encoded(torch.cat(parts, 1), labels, classes, tuple(numbers), tuple(categories))
+    return Encoded(label, torch.cat(parts, 1), labels, classes, tuple(numbers), tuple(categories))
+
+
+def _refuse_unknown(table: Table, column: str) -> None:
+    if column in table.columns:
+        return
+    shown = ", ".join(table.columns[:10]) + (", …" if len(table.columns) > 10 else "")
+    folded = {name.casefold(): name for name in table.columns}
+    close = get_close_matches(column.strip().casefold(), folded, 1)
+    meant = f"; did you mean {folded[close[0]]!r}?" if close else ""
+    raise TableError.at(table.name, None, f"there is no column {column!r}", f"there are {shown}{meant}")
 
 
 def _labels(table: Table, label: str) -> tuple[Tensor, tuple[str, ...]]:
@@ -95,6 +109,7 @@ def _refuse_empty(table: Table, column: str, fields: list[str]) -> None:
 def _numbers(table: Table, column: str, fields: list[str]) -> list[float] | None:
     """The numbers of a column; None for a column of words. A mixture is refused, at the first field that is no number."""
     values = [_number(field) for field in fields]
+    _refuse_decimal_commas(table, column, fields, values)
     if all(value is None for value in values):
         return None
     for value, field, line in zip(values, fields, table.lines, strict=True):
@@ -110,6 +125,17 @@ def _numbers(table: Table, column: str, fields: list[str]) -> list[float] | None
             advice = f"write a number, or pass --categorical {column!r} if these are categories"
         raise TableError.at(table.name, line, wrong, advice)
     return [value for value in values if value is not None]
+
+
+def _refuse_decimal_commas(table: Table, column: str, fields: list[str], values: list[float | None]) -> None:
+    """Raises at the first decimal comma of a column that would be one of numbers without it; words are left alone."""
+    commas = [bool(_DECIMAL_COMMA.fullmatch(field)) for field in fields]
+    rest = zip(commas, values, fields, strict=True)
+    if any(commas) and all(comma or value is not None or field.lower() in _MISSING for comma, value, field in rest):
+        first = commas.index(True)
+        wrong = f"column {column!r} has {fields[first]!r}, a number with a decimal comma"
+        advice = f"write {fields[first].replace(',', '.')}, or name the column in --categorical"
+        raise TableError.at(table.name, table.lines[first], wrong, advice)
 
 
 def _one_hot(table: Table, column: str, fields: list[str], *, limited: bool) -> Tensor:

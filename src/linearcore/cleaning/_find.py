@@ -11,7 +11,7 @@ from linearcore._progress import Progress
 from linearcore.cleaning._encoding import Encoded, encode
 from linearcore.cleaning._folds import OutOfFold, out_of_fold_scores
 from linearcore.cleaning._losses import RowLoss
-from linearcore.cleaning._table import Table, TableError
+from linearcore.cleaning._table import OPENERS, Table, TableError
 from linearcore.noise import Suspects, suspects
 from linearcore.noise._suspects import MEASURES
 
@@ -27,7 +27,7 @@ class Suspect:
         rank: from 1, the most suspicious.
         line: of the file, from 1.
         given: the label as it stands there.
-        suggested: the best other one.
+        suggested: the one that the networks prefer; the given one where they agree with it.
         suspicion: by the measure that was asked for.
     """
 
@@ -78,27 +78,37 @@ class Findings:
         return [(name, line) for name, line in zip(given, self.table.lines, strict=True) if count[name] == 1]
 
     def worst(self, count: int | None = None) -> list[Suspect]:
-        """The `count` most suspicious rows, or all, the most suspicious first."""
+        """The `count` most suspicious rows, or all, the most suspicious first.
+
+        Raises:
+            ValueError: if `count` is no integer of at least 0.
+        """
+        if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 0):
+            raise ValueError(complaint("count", "be an integer of at least 0", repr(count), "pass 20, or None for all rows"))
         return [self._suspect(rank, row) for rank, row in enumerate(self.suspects.order[:count].tolist(), 1)]
 
     def write(self, path: str | Path) -> None:
         """Writes the table as it was, every row in its place, with `suspicion_rank`, `suspicion` and `suggested_label`.
 
-        The file is complete or not there at all.
+        The suggested label is the given one where the networks agree with it. The file is packed if its name ends in .gz,
+        .xz or .bz2. It is complete or not there at all.
 
         Raises:
             OSError: if it cannot be written.
         """
         path = Path(path)
         found = {row: self._suspect(rank, row) for rank, row in enumerate(self.suspects.order.tolist(), 1)}
+        place = self.table.columns.index(self.encoded.label)
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
         try:
-            with open(temporary, "w", encoding="utf-8", newline="") as stream:
+            with OPENERS.get(path.suffix, open)(temporary, "wt", encoding="utf-8", newline="") as stream:
                 writer = csv.writer(stream, delimiter=self.table.delimiter, lineterminator="\n")
                 writer.writerow([*self.table.columns, *ADDED])
                 for number, row in enumerate(self.table.rows):
                     one = found[number]
-                    writer.writerow([*row, one.rank, f"{one.suspicion:.6g}", one.suggested])
+                    # The given label as it stands there, with its spaces: a program will compare the two.
+                    suggested = row[place] if one.suggested == one.given else one.suggested
+                    writer.writerow([*row, one.rank, f"{one.suspicion:.6g}", suggested])
             os.replace(temporary, path)
         except BaseException:
             temporary.unlink(missing_ok=True)
@@ -106,7 +116,8 @@ class Findings:
 
     def _suspect(self, rank: int, row: int) -> Suspect:
         names, found = self.encoded.classes, self.suspects
-        given, suggested = names[int(self.encoded.labels[row])], names[int(found.suggested[row])]
+        given, other = names[int(self.encoded.labels[row])], names[int(found.suggested[row])]
+        suggested = other if found.margin[row] > 0 else given
         return Suspect(rank, self.table.lines[row], given, suggested, float(found.suspicion[row]))
 
 
@@ -136,6 +147,7 @@ def find_wrong_labels(
 
     Raises:
         TableError: if the table cannot be used; the text has the file and, where there is one, the line.
+        TypeError: if `table` is none, but a path for example.
         ValueError: if an option is out of range.
 
     Example:
@@ -147,6 +159,8 @@ def find_wrong_labels(
 
     Cost: as `out_of_fold_scores`.
     """
+    if not isinstance(table, Table):
+        raise TypeError(complaint("table", "be a Table", type(table).__name__, "pass read_table(path)"))
     one_of("by", by, MEASURES)
     _refuse_own_columns(table)
     encoded = encode(table, label, ignore=ignore, categorical=categorical)
@@ -168,7 +182,9 @@ def check_out(out: Path, table: Table) -> None:
     """Raises unless the ranked table can go there: training first and failing then would be a waste."""
     if out.exists() and out.samefile(table.name):
         raise ValueError(complaint("--out", "be another file than the one that is read", out, "name a new file"))
-    if out.is_dir() or not out.parent.is_dir():
+    if out.is_dir():
+        raise ValueError(complaint("--out", "be a file", f"the folder {out}", "name a file in it"))
+    if not out.parent.is_dir():
         raise ValueError(complaint("--out", "be a file in a folder that is there", out, "make the folder, or name another"))
 
 

@@ -59,7 +59,8 @@ def out_of_fold_scores(
         features: (N, D) finite numbers.
         labels: (N,) given labels in 0..C−1.
         num_classes: C ≥ 2.
-        loss: a name (`linearcore.cleaning.LOSSES`), or a function of scores (B, C) and labels (B,) that gives losses (B,).
+        loss: a name (`linearcore.cleaning.LOSSES`; "robust" needs C ≥ 3), or a function of scores (B, C) and labels (B,)
+            that gives losses (B,).
         folds: parts, at least 2 and at most N.
         epochs: passes over the other parts, at most.
         learning_rate: Adam's step size.
@@ -85,7 +86,7 @@ def out_of_fold_scores(
     with the default settings. The same numbers on every run on a machine.
     """
     _check_settings(num_classes, learning_rate, seed, epochs=epochs, hidden=hidden, batch_size=batch_size)
-    criterion = row_loss(loss)
+    criterion = row_loss(loss, num_classes)
     inputs = normalised(features)
     given = as_labels(labels, num_classes).cpu()
     one_per_row(given, len(inputs), "features")

@@ -6,8 +6,8 @@ from types import MappingProxyType
 
 from torch import Tensor
 
-from linearcore._checks import one_of
-from linearcore.losses import multiclass_loss
+from linearcore._checks import complaint, one_of
+from linearcore.losses import multiclass_loss, robust_loss
 from linearcore.losses.rivals import RIVALS
 
 #: Takes scores (B, C) and class indices (B,), gives losses (B,).
@@ -22,20 +22,24 @@ _RIVALS = {
     "unhinged": "unhinged",
 }
 
-#: The linear-core loss in its three forms, and the rivals that are trained most.
+#: The linear-core loss in its three forms, the robust preset, and the rivals that are trained most.
 LOSSES: Mapping[str, RowLoss] = MappingProxyType(
     {
         "lc": partial(multiclass_loss, form="logodds", reduction="none"),
         "lc-pairwise": partial(multiclass_loss, form="pairwise", reduction="none"),
         "lc-centered": partial(multiclass_loss, form="centered", reduction="none"),
+        "robust": partial(robust_loss, reduction="none"),
         **{short: partial(RIVALS[name].function, reduction="none") for short, name in _RIVALS.items()},
     }
 )
 
 
-def row_loss(loss: str | RowLoss) -> RowLoss:
+def row_loss(loss: str | RowLoss, num_classes: int) -> RowLoss:
     """The loss of that name; a function is taken as it is."""
     if not isinstance(loss, str):
         return loss
     one_of("loss", loss, LOSSES, "choose one of these, or pass a function")
+    if loss == "robust" and num_classes == 2:
+        advice = "on its sphere two classes have no gradient; choose 'lc' or 'gce'"
+        raise ValueError(complaint("loss", "be another one where there are two classes", repr(loss), advice))
     return LOSSES[loss]

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-_OPENERS: dict[str, Callable[..., IO[Any]]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+#: What opens a file that is packed, by the end of its name.
+OPENERS: dict[str, Callable[..., IO[Any]]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 #: A field may be as long as a short book, but an open quotation mark must not swallow a whole file in silence.
 _LONGEST_FIELD = 2**20
 
@@ -79,7 +80,7 @@ def read_table(file: str | Path, delimiter: str = ",") -> Table:
         raise TableError.at(name, None, f"the delimiter {delimiter!r} is not one character", "pass ',' or ';' for example")
     before = csv.field_size_limit(_LONGEST_FIELD)
     try:
-        with _OPENERS.get(path.suffix, open)(path, "rt", encoding="utf-8-sig", newline="") as stream:
+        with OPENERS.get(path.suffix, open)(path, "rt", encoding="utf-8-sig", newline="") as stream:
             return _read(name, stream, delimiter)
     except UnicodeDecodeError:
         raise TableError.at(name, None, "this is not UTF-8 text", "save it as CSV in UTF-8") from None
@@ -105,8 +106,9 @@ def _read(name: str, stream: IO[str], delimiter: str) -> Table:
             elif columns is None:
                 columns = _header(name, begins, [field.strip() for field in fields], delimiter)
             elif len(fields) != len(columns):
-                wrong = f"{len(fields)} fields, and the header has {len(columns)}"
-                raise TableError.at(name, begins, wrong, "put fields that contain the delimiter into quotation marks")
+                wrong = f"{len(fields)} field{'s' * (len(fields) > 1)}, and the header has {len(columns)}"
+                short, long = "add what is missing", "put fields that contain the delimiter into quotation marks"
+                raise TableError.at(name, begins, wrong, short if len(fields) < len(columns) else long)
             else:
                 rows.append(fields)
                 lines.append(begins)

@@ -1,42 +1,67 @@
 """`linearcore suspects`."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from linearcore._checks import one_of
 from linearcore.cli._usage import usage_errors
 
 if TYPE_CHECKING:
     from linearcore.cleaning import Findings
 
 _MEANING = {
-    "margin": "by how much the suggested label's score is above the given one's; below 0 the given one is preferred",
+    "margin": "by how much the best other label's score is above the given one's; below 0 the given one is preferred",
     "log_odds": "log-odds against the given label; below 0 it is likelier than all others together",
 }
 #: Networks have learned next to nothing if they avoid less than this share of the mistakes that one makes by always saying
 #: the most frequent label.
 TOO_LITTLE = 0.1
+#: How a message of the library says it, and how the command does.
+_WORDS = {
+    "`learning_rate`": "`--rate`",
+    "lower the learning rate": "lower the learning rate with --rate",
+    **{f"`{name}`": f"`--{name}`" for name in ("loss", "by", "folds", "epochs", "seed")},
+}
 
 
 def suspects(
-    file: Annotated[str, typer.Argument(help="A CSV file with a header; plain, or .gz, .xz, .bz2.")],
-    label: Annotated[str, typer.Option(help="The column with the labels.")],
-    top: Annotated[int, typer.Option(help="How many rows to show.")] = 20,
-    out: Annotated[Path | None, typer.Option(help="Write the whole file with rank, suspicion and suggested label.")] = None,
-    ignore: Annotated[list[str] | None, typer.Option(help="A column to leave out, such as a name; may be repeated.")] = None,
-    categorical: Annotated[
-        list[str] | None, typer.Option(help="A column of categories that look like numbers; may be repeated.")
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A CSV file with a header; plain, or .gz, .xz, .bz2.")],
+    label: Annotated[str, typer.Option(metavar="COLUMN", help="The column with the labels.")],
+    top: Annotated[int, typer.Option(metavar="N", help="How many rows to show.")] = 20,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the whole file with rank, suspicion and suggested label, which is the given one where the networks "
+            "agree with it; packed if the name ends in .gz, .xz, .bz2.",
+        ),
     ] = None,
-    delimiter: Annotated[str, typer.Option(help="What stands between two fields; \\t is a tab.")] = ",",
-    loss: Annotated[str, typer.Option(help="lc, lc-pairwise, lc-centered, ce, gce, sce, mae, nce+rce or unhinged.")] = "gce",
-    by: Annotated[str, typer.Option(help="Measure of suspicion: margin or log_odds.")] = "margin",
-    folds: Annotated[int, typer.Option(help="Parts; each is scored by a network trained on the others.")] = 5,
-    epochs: Annotated[int, typer.Option(help="Passes over the data, at most.")] = 30,
-    rate: Annotated[float, typer.Option(help="Learning rate.")] = 0.003,
-    seed: Annotated[int, typer.Option(help="Of parts, starts and order.")] = 0,
+    ignore: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN", help="A column to leave out, such as a name; may be repeated.")
+    ] = None,
+    categorical: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="A column of categories that look like numbers; may be repeated."),
+    ] = None,
+    delimiter: Annotated[str, typer.Option(metavar="CHARACTER", help="What stands between two fields; \\t is a tab.")] = ",",
+    loss: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="lc, lc-pairwise, lc-centered, robust (three labels or more), ce, gce, sce, mae, nce+rce or unhinged.",
+        ),
+    ] = "gce",
+    by: Annotated[str, typer.Option(metavar="NAME", help="Measure of suspicion: margin or log_odds.")] = "margin",
+    folds: Annotated[int, typer.Option(metavar="N", help="Parts; each is scored by a network trained on the others.")] = 5,
+    epochs: Annotated[int, typer.Option(metavar="N", help="Passes over the data, at most.")] = 30,
+    rate: Annotated[float, typer.Option(metavar="NUMBER", help="Learning rate.")] = 0.003,
+    seed: Annotated[int, typer.Option(metavar="N", help="Of parts, starts and order.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
 ) -> None:
     """Find rows of a CSV file whose label looks wrong.
@@ -51,11 +76,12 @@ def suspects(
         linearcore suspects letter.csv.xz --label lettr --loss lc --json
     """
     from linearcore._progress import Progress
-    from linearcore.cleaning import find_wrong_labels, read_table
+    from linearcore.cleaning import LOSSES, find_wrong_labels, read_table
     from linearcore.cleaning._find import check_out
 
     # Around the training, too: what it raises is about an option, a column, or a learning rate at which it diverges.
-    with usage_errors():
+    with usage_errors(), _named_as_options():
+        one_of("--loss", loss, LOSSES)
         if top < 0:
             raise ValueError(f"`--top` must be at least 0, got {top}; pass 20 for example")
         table = read_table(file, delimiter.replace("\\t", "\t"))
@@ -73,6 +99,18 @@ def suspects(
         typer.echo(json.dumps(_plain(found, settings, top), ensure_ascii=False))
     else:
         _show(found, top, by, out)
+
+
+@contextmanager
+def _named_as_options() -> Iterator[None]:
+    """Inside, what the library says of its arguments is said of the options of the command."""
+    try:
+        yield
+    except ValueError as error:
+        text = str(error)
+        for argument, option in _WORDS.items():
+            text = text.replace(argument, option)
+        raise ValueError(text) from error
 
 
 def _plain(found: "Findings", settings: dict[str, object], top: int) -> dict[str, object]:
@@ -114,7 +152,7 @@ def _show(found: "Findings", top: int, by: str, out: Path | None) -> None:
         table.add_row(f"{suspect.line}", Text(suspect.given), Text(suspect.suggested), f"{suspect.suspicion:.2f}")
     share = f"{found.prefer_another:,} rows ({_percent(found.prefer_another / rows)})"
     after = [
-        f"suspicion: {_MEANING[by]}.",
+        *([f"suspicion: {_MEANING[by]}."] if top else []),
         f"Another label is preferred in {share}. That is no estimate of how many are wrong: networks err, too. "
         "Look from the top, and stop where most labels are right.",
     ]

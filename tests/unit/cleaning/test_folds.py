@@ -169,6 +169,10 @@ BAD = {
     "rate": ({"learning_rate": 0}, "`learning_rate` must be a positive number"),
     "seed": ({"seed": -1}, "`seed` must be"),
     "loss": ({"loss": "mse"}, "`loss` must be one of 'lc'"),
+    "robust": (
+        {"loss": "robust", "num_classes": 2},
+        "`loss` must be another one where there are two classes, got 'robust'; on its sphere",
+    ),
     "mean loss": (
         {"loss": F.cross_entropy},
         r"`loss` must give one number a row, got shape \(\); pass a loss with reduction",

@@ -47,8 +47,8 @@ BROKEN = {
     "empty": ("", "t.csv: the file is empty"),
     "blank": ("\n\n", "t.csv: the file is empty"),
     "header only": ("a,b\n", "t.csv: there is a header and no rows"),
-    "short row": ("a,b\n1,2\n3\n", "t.csv:3: 1 fields, and the header has 2"),
-    "long row": ('a,b\n"1\n1",2\n3,4,5\n', "t.csv:4: 3 fields, and the header has 2"),
+    "short row": ("a,b\n1,2\n3\n", "t.csv:3: 1 field, and the header has 2; add what is missing"),
+    "long row": ('a,b\n"1\n1",2\n3,4,5\n', "t.csv:4: 3 fields, and the header has 2; put fields that contain"),
     "double name": ("a,a\n1,2\n", "t.csv:1: two columns are called 'a'; rename one of them"),
     "no name": ("\n,a\n1,2\n", "t.csv:2: column 1 has no name; name it; pandas: to_csv(…, index=False)"),
     "one column": ("a\n1\n", "t.csv:1: the header has one column, 'a'; a label and a feature are the least"),
@@ -103,9 +103,20 @@ def test_numbers_can_be_categories(tmp_path):
     assert encode(table, "y", categorical=["x"]).features.tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 0, 0]]
 
 
+def test_commas_among_words_and_on_request_are_categories(tmp_path):
+    table = table_of(tmp_path, "x,z,y", '"1,2",low,a', '"3,4","1,2",b', '"1,2","1,2",a', '"3,4",low,b')
+    assert encode(table, "y", categorical=["x"]).categories == ("x", "z")
+
+
 MANY = [f"w{number},{'ab'[number % 2]}" for number in range(51)]
 UNUSABLE = {
     "no label": (["x,y", "1,a", "2,b"], {"label": "z"}, "t.csv: there is no column 'z'; there are x, y"),
+    "another case": (
+        ["x,Kind", "1,a", "2,b"],
+        {"label": "kind"},
+        "no column 'kind'; there are x, Kind; did you mean 'Kind'?",
+    ),
+    "capitals": (["x,kind", "1,a", "2,b"], {"label": "KIND"}, "did you mean 'kind'?"),
     "no ignored": (["x,y", "1,a", "2,b"], {"ignore": ["z"]}, "there is no column 'z'"),
     "no category": (["x,y", "1,a", "2,b"], {"categorical": ["z"]}, "there is no column 'z'"),
     "missing": (["x,y", "1,a", ",b", "3,a", "4,b"], {}, "t.csv:3: column 'x' is empty; fill it in"),
@@ -117,6 +128,16 @@ UNUSABLE = {
         ["x,y", "1,a", "2,b", "3+,a", "1,b"],
         {},
         "t.csv:4: column 'x' has numbers, and here '3+'; write",
+    ),
+    "decimal commas": (
+        ["x,y", '"5,1",a', '"-4,9",b', '"+3,2",a', '"1,0",b'],
+        {},
+        "t.csv:2: column 'x' has '5,1', a number with a decimal comma; write 5.1, or name the column in --categorical",
+    ),
+    "decimal commas among numbers": (
+        ["x,y", "5,a", "NA,b", '"-3,25",a', "1,b"],
+        {},
+        "t.csv:4: column 'x' has '-3,25', a number with a decimal comma; write -3.25",
     ),
     "many words": (
         ["x,y", *MANY],

@@ -1,12 +1,13 @@
 """`linearcore suspects`: from a CSV file to its worst labels, and one line for whatever is wrong."""
 
 import csv
+import gzip
 import json
 
 import pytest
 import torch
 
-from linearcore.cleaning import _find, _folds, find_wrong_labels, read_table
+from linearcore.cleaning import LOSSES, _find, _folds, find_wrong_labels, read_table
 from linearcore.cli import main
 
 #: Rows whose label is wrong, counted from 0; the header is line 1.
@@ -72,6 +73,7 @@ def test_json_says_the_same(file, capsys):
     )
     assert [row["line"] for row in told["suspects"]] == [one.line for one in found.worst(5)]
     assert {row["line"] for row in told["suspects"][:4]} == {row + 2 for row in WRONG}
+    assert [row["suggested"] != row["given"] for row in told["suspects"]] == [True] * 4 + [False]
     assert told["suspects"][0]["suspicion"] == found.worst(1)[0].suspicion
     assert (told["rows"], told["features"], told["classes"]) == (120, 4, ["cat", "dog"])
     assert told["settings"]["loss"] == "ce" and told["prefer_another"] == 4
@@ -89,7 +91,7 @@ def test_out_has_every_row_in_its_place_and_three_more_columns(file, tmp_path, c
     assert {row for row in range(120) if int(new[row + 1][5]) <= 4} == set(WRONG)
     ranked = sorted(new[1:], key=lambda row: int(row[5]))
     assert [float(row[6]) for row in ranked] == sorted((float(row[6]) for row in ranked), reverse=True)
-    assert all(row[7] != row[4] for row in new[1:])
+    assert {row for row in range(120) if new[row + 1][7] != new[row + 1][4]} == set(WRONG)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pets.csv", "ranked.csv"]
 
 
@@ -114,21 +116,36 @@ def test_columns_that_say_nothing_are_told_of(tmp_path, capsys):
     (tmp_path / "t.csv").write_text("\n".join(["x,y", *rows]))
     assert run(tmp_path / "t.csv", "--label", "y", "--top", "0") == 0
     out = capsys.readouterr().out
-    assert "Beware: always saying 'b' would agree with 66.7 %." in out and "suspicious" not in out
+    assert "Beware: always saying 'b' would agree with 66.7 %." in out and "suspicious" not in out and "suspicion" not in out
 
 
 BAD = {
     "file": (("nowhere.csv", "--label", "kind"), "nowhere.csv: there is no such file; check the path"),
     "no label": (("pets.csv",), "Missing option '--label'"),
-    "label": (("pets.csv", "--label", "kin"), "pets.csv: there is no column 'kin'; there are a, b, size, id, kind"),
+    "label": (("pets.csv", "--label", "kin"), "'kin'; there are a, b, size, id, kind; did you mean 'kind'?"),
+    "Label": (
+        ("pets.csv", "--label", "Kind"),
+        "there is no column 'Kind'; there are a, b, size, id, kind; did you mean 'kind'?",
+    ),
     "id": (("pets.csv", "--label", "kind"), "pets.csv: column 'id' has 120 different words"),
-    "loss": (("pets.csv", "--label", "kind", "--ignore", "id", "--loss", "mse"), "`loss` must be one of 'lc'"),
-    "by": (("pets.csv", "--label", "kind", "--by", "loss"), "`by` must be one of 'margin', 'log_odds', got 'loss'"),
-    "folds": (("pets.csv", "--label", "kind", "--ignore", "id", "--folds", "1"), "`folds` must be an integer from 2"),
-    "rate": (("pets.csv", "--label", "kind", "--ignore", "id", "--rate", "1e30"), "lower the learning rate"),
+    "loss": (("pets.csv", "--label", "kind", "--ignore", "id", "--loss", "mse"), "`--loss` must be one of 'lc'"),
+    "robust": (
+        ("pets.csv", "--label", "kind", "--ignore", "id", "--loss", "robust"),
+        "`--loss` must be another one where there are two classes, got 'robust'; on its sphere two classes have no gradient",
+    ),
+    "by": (("pets.csv", "--label", "kind", "--by", "loss"), "`--by` must be one of 'margin', 'log_odds', got 'loss'"),
+    "folds": (("pets.csv", "--label", "kind", "--ignore", "id", "--folds", "1"), "`--folds` must be an integer from 2"),
+    "rate": (("pets.csv", "--label", "kind", "--ignore", "id", "--rate", "1e30"), "lower the learning rate with --rate"),
+    "negative rate": (
+        ("pets.csv", "--label", "kind", "--ignore", "id", "--rate", "-1"),
+        "`--rate` must be a positive number, got -1.0",
+    ),
     "top": (("pets.csv", "--label", "kind", "--top", "-1"), "`--top` must be at least 0, got -1"),
     "out is in": (("pets.csv", "--label", "kind", "--out", "pets.csv"), "`--out` must be another file"),
-    "out is folder": (("pets.csv", "--label", "kind", "--out", "."), "`--out` must be a file in a folder that is there"),
+    "out is folder": (
+        ("pets.csv", "--label", "kind", "--out", "."),
+        "`--out` must be a file, got the folder .; name a file in it",
+    ),
     "no folder": (("pets.csv", "--label", "kind", "--out", "no/x.csv"), "`--out` must be a file in a folder that is there"),
 }
 
@@ -140,6 +157,36 @@ def test_bad_input_is_one_line(file, words, message, capsys, monkeypatch):
     error = capsys.readouterr().err
     assert error.startswith("linearcore: ") and message in error and error.count("\n") == 1
     assert [path.name for path in file.parent.iterdir()] == ["pets.csv"]
+
+
+def test_functions_are_offered_to_python_only(file, capsys):
+    assert run(file, "--label", "kind", "--loss", "mse") == 2
+    assert "function" not in capsys.readouterr().err
+
+
+def test_decimal_commas_are_told_of_with_their_line(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["x;y", *(f"{number},{number % 7};{'ab'[number % 2]}" for number in range(5, 25))]))
+    assert run(path, "--label", "y", "--delimiter", ";") == 2
+    wrong = "column 'x' has '5,5', a number with a decimal comma; write 5.5, or name the column in --categorical"
+    assert capsys.readouterr().err == f"linearcore: {path}:2: {wrong}\n"
+    assert run(path, "--label", "y", "--delimiter", ";", "--categorical", "x", "--epochs", "1") == 0
+
+
+def test_out_is_packed_as_its_name_says(file, tmp_path, capsys):
+    out = tmp_path / "ranked.csv.gz"
+    assert run(file, "--label", "kind", "--ignore", "id", "--epochs", "1", "--out", out) == 0
+    with gzip.open(out, "rt") as stream:
+        assert len(list(csv.reader(stream))) == 121
+
+
+def test_help_speaks_of_files_and_columns(capsys):
+    assert run("--help") == 0
+    out = " ".join(capsys.readouterr().out.split())
+    # Some versions of typer put braces around what must be there.
+    assert "suspects [OPTIONS] FILE" in out.replace("{FILE}", "FILE") and "--out FILE" in out
+    assert "--label COLUMN" in out and "--ignore COLUMN" in out and "--categorical COLUMN" in out and "list[" not in out
+    assert all(name in out for name in LOSSES) and "the given one where the networks agree" in out
 
 
 def test_its_own_output_is_refused(file, capsys):
