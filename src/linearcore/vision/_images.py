@@ -9,6 +9,9 @@ from torch import Tensor
 
 from linearcore._checks import complaint, shape
 
+#: Shades of grey, and colours.
+_CHANNELS = (1, 3)
+
 
 @dataclass(frozen=True, eq=False)
 class Images:
@@ -21,7 +24,7 @@ class Images:
 
     Raises:
         TypeError: if a dtype is another.
-        ValueError: if there is no image, shapes do not fit, or a label names no class.
+        ValueError: if there is no image, shapes do not fit, channels come last, or a label names no class.
 
     Example:
         >>> data = Images(torch.zeros(4, 3, 8, 8, dtype=torch.uint8), torch.tensor([0, 1, 1, 0]), ("cat", "dog"))
@@ -36,19 +39,17 @@ class Images:
     classes: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        for name, tensor, dtype in (("images", self.images, torch.uint8), ("labels", self.labels, torch.int64)):
-            if not isinstance(tensor, Tensor):
-                raise TypeError(complaint(name, "be a torch tensor", type(tensor).__name__, "wrap it in torch.as_tensor"))
-            if tensor.dtype != dtype:
-                raise TypeError(complaint(name, f"be {dtype}", tensor.dtype, "convert it with `.to`"))
-        if self.images.dim() != 4 or self.images.numel() == 0:
-            must = "have shape (N, channels, height, width), none of them 0"
-            raise ValueError(complaint("images", must, tuple(self.images.shape), "add the dimensions that are missing"))
+        check_images(self.images)
+        _check_dtype("labels", self.labels, torch.int64)
         shape("labels", self.labels, (len(self.images),), "give one for every image")
         low, high = int(self.labels.min()), int(self.labels.max())
         if low < 0 or high >= len(self.classes):
             must = f"be in [0, {len(self.classes)})"
             raise ValueError(complaint("labels", must, f"{low} to {high}", "name every class in `classes`"))
+
+    def __repr__(self) -> str:
+        size = "×".join(map(str, self.images.shape[1:]))
+        return f"Images({len(self)} of {size}, {self.num_classes} classes, {self.images.device})"
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -96,6 +97,33 @@ class ImageSets:
 
     train: Images
     test: Images
+
+
+def check_images(images: object, channels: int | None = None) -> None:
+    """Raises unless these are images (N, channels, height, width) uint8; with `channels` of so many, and N may be 0."""
+    if isinstance(images, Images):
+        raise TypeError(complaint("images", "be a torch tensor", "Images", "pass its `images`"))
+    tensor = _check_dtype("images", images, torch.uint8)
+    sizes = tuple(tensor.shape)
+    if tensor.dim() != 4 or 0 in sizes[0 if channels is None else 1 :]:
+        must = f"have shape (N, {channels or 'channels'}, height, width), none of them 0"
+        advice = "one image is `image[None]`" if tensor.dim() == 3 else "add the dimensions that are missing"
+        raise ValueError(complaint("images", must, sizes, advice))
+    allowed = _CHANNELS if channels is None else (channels,)
+    if sizes[1] in allowed or (channels is None and sizes[3] not in allowed):
+        return
+    must = f"have shape (N, {channels or 'channels'}, height, width)"
+    is_last = sizes[3] in allowed
+    advice = "move the channels with `images.permute(0, 3, 1, 2)`" if is_last else "give as many channels as in training"
+    raise ValueError(complaint("images", must, sizes, advice))
+
+
+def _check_dtype(name: str, tensor: object, dtype: torch.dtype) -> Tensor:
+    if not isinstance(tensor, Tensor):
+        raise TypeError(complaint(name, "be a torch tensor", type(tensor).__name__, "wrap it in torch.as_tensor"))
+    if tensor.dtype != dtype:
+        raise TypeError(complaint(name, f"be {dtype}", tensor.dtype, "convert it with `.to`"))
+    return tensor
 
 
 def hold_out(data: Images, count: int, seed: int) -> tuple[Images, Images]:

@@ -1,7 +1,6 @@
 """What a training loop asks of a loss, and how it calls those that want to know which samples they see."""
 
 import copy
-import functools
 import inspect
 from collections.abc import Callable
 from typing import TypeAlias
@@ -10,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from linearcore._checks import complaint
+from linearcore.vision._contents import Teller, UnknownError
 
 #: Called with scores (B, C) float32 and labels (B,), gives the losses (B,) or their mean. One with an argument `index`, or
 #: with `needs_index = True`, is called with the places (B,) of the samples in the training set as well.
@@ -24,6 +24,7 @@ class SampleLoss:
         device: where it is moved to, if it is a module.
 
     Example:
+        >>> import functools
         >>> loss = SampleLoss(functools.partial(nn.functional.cross_entropy, reduction="none"), "cpu")
         >>> loss(torch.zeros(3, 4), torch.tensor([0, 3, 1]), torch.tensor([7, 99, 0]))
         tensor(1.3863)
@@ -57,7 +58,7 @@ class SampleLoss:
         """Calls it once without effect, so that a loss that does not fit is refused before the work begins.
 
         Raises:
-            ValueError: if it cannot be called, or gives neither one number nor one a sample.
+            ValueError: if it cannot be called, or gives neither one number nor one a sample; or its own, as it is.
         """
         function = self.function
         if isinstance(function, nn.Module):
@@ -65,15 +66,17 @@ class SampleLoss:
             function, device = copy.deepcopy(function).cpu(), torch.device("cpu")
         scores, labels = torch.zeros(2, num_classes, device=device), torch.zeros(2, dtype=torch.int64, device=device)
         index = torch.tensor([0, count - 1], device=device)
-        must, advice = "take scores (B, C) and labels (B,) and give (B,) losses", "pass reduction='none'"
+        must = "take scores (B, C) and labels (B,) and give (B,) losses"
         try:
             with torch.no_grad():
                 losses = function(scores, labels, index) if self.needs_index else function(scores, labels)
-        except (TypeError, ValueError, IndexError, RuntimeError) as error:
-            told = str(error).partition("\n")[0]
+        except (TypeError, IndexError, RuntimeError) as error:
+            told, places = str(error).partition("\n")[0], f" at the places 0 and {count - 1}" if self.needs_index else ""
+            advice = f"it was tried on 2 samples of {num_classes} classes{places}"
             raise ValueError(complaint("loss", must, f"{type(error).__name__}: {told}", advice)) from error
         if not isinstance(losses, Tensor) or tuple(losses.shape) not in ((), (2,)):
-            raise ValueError(complaint("loss", must, f"shape {tuple(getattr(losses, 'shape', ()))}", advice))
+            got = f"shape {tuple(losses.shape)}" if isinstance(losses, Tensor) else type(losses).__name__
+            raise ValueError(complaint("loss", must, got, "pass reduction='none'"))
 
 
 def needs_index(loss: Loss) -> bool:
@@ -87,23 +90,28 @@ def needs_index(loss: Loss) -> bool:
         return False
 
 
-def describe(loss: Loss) -> str:
-    """A name for records that is the same in every process: the function with its options, or the module's own text.
+def describe(loss: Loss, *, is_strict: bool = False) -> str:
+    """A name for records that is the same in every process: the function or module with its options.
+
+    Tensors and code that is not a library's are told by a hash. A function with an attribute `name` is what that says.
+
+    Args:
+        loss: see `Loss`.
+        is_strict: refuse a loss that holds something unknown, which otherwise is a question mark.
+
+    Raises:
+        ValueError: if it is refused.
 
     Example:
+        >>> import functools
         >>> describe(functools.partial(nn.functional.cross_entropy, label_smoothing=0.1))
         'cross_entropy(label_smoothing=0.1)'
+        >>> describe(nn.CrossEntropyLoss(label_smoothing=0.5))
+        "CrossEntropyLoss(ignore_index=-100, label_smoothing=0.5, reduction='mean')"
     """
-    if isinstance(loss, functools.partial):
-        values = [*map(_told, loss.args), *(f"{name}={_told(value)}" for name, value in sorted(loss.keywords.items()))]
-        return f"{describe(loss.func)}({', '.join(values)})"
-    if isinstance(loss, nn.Module):
-        return _told(loss)
-    name = getattr(loss, "name", None) or getattr(loss, "__qualname__", None) or type(loss).__qualname__
-    return str(name)
-
-
-def _told(value: object) -> str:
-    text = " ".join(repr(value).split())
-    # The address of an object says nothing in another process.
-    return getattr(value, "__qualname__", type(value).__qualname__) if " at 0x" in text else text
+    try:
+        return Teller(is_strict=is_strict)(loss)
+    except UnknownError as unknown:
+        must = "tell what it is made of to be found again in `out`"
+        advice = "use functools.partial or a module, give it a `name` that says all, or leave out `out`"
+        raise ValueError(complaint("loss", must, f"an object of {unknown}", advice)) from None

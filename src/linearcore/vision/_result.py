@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from linearcore._checks import complaint
 from linearcore._store import read_store, write_store
 from linearcore.vision._evaluation import scores_of
+from linearcore.vision._images import check_images
 from linearcore.vision._settings import Recipe
 from linearcore.vision._steps import autocast_dtype
 from linearcore.vision._views import Normal
@@ -26,7 +27,7 @@ class Trained:
 
     Attributes:
         recipe: how it was trained.
-        loss: the name of the loss with its options.
+        loss: the name of the loss with its options; tensors and code of your own are told by a hash.
         classes: names of the classes.
         history: a row for each epoch: `epoch`, `loss` (mean over its steps, unscaled), `test_accuracy` and
             `validation_accuracy` in per cent (None without such images or in an epoch that was not looked at), `rate` of its
@@ -54,14 +55,23 @@ class Trained:
     resumed: tuple[int, int] | None = None
     was_finished: bool = False
 
+    def __repr__(self) -> str:
+        how = (
+            f"{self.recipe.network}, {len(self.history)} of {self.recipe.epochs} epochs"
+            if self.failed is None
+            else self.failed
+        )
+        return f"Trained({f'{self.name}: ' if self.name else ''}{how}, {len(self.classes)} classes, loss={self.loss})"
+
     def scores(self, images: Tensor) -> Tensor:
         """(N, C) float32 scores of images (N, channels, height, width) uint8, without augmentation, on the network's device.
 
         Raises:
-            ValueError: if the weights were not kept.
+            TypeError, ValueError: if the images are others, or the weights were not kept.
         """
         if self.network is None:
             raise ValueError(complaint("network", "be there", None, "train with keep_weights=True"))
+        check_images(images, len(self.normal.mean))
         device = self.normal.mean.device
         return scores_of(self.network, images.to(device), self.normal, autocast_dtype(self.recipe.precision, device))
 

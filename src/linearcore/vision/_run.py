@@ -17,7 +17,7 @@ from linearcore._checks import complaint
 from linearcore._store import is_store
 from linearcore.vision._checkpoint import FOLDER, State, load_checkpoint, refuse_other, save_checkpoint
 from linearcore.vision._evaluation import mean_loss, right_of, scores_of
-from linearcore.vision._images import Images
+from linearcore.vision._images import Images, check_images
 from linearcore.vision._losses import Loss, SampleLoss, describe
 from linearcore.vision._plan import epoch_plan, epoch_rates, steps_of
 from linearcore.vision._result import Trained, new_network
@@ -50,7 +50,8 @@ class Run:
         keep_weights: write the last weights into `out`.
 
     Raises:
-        ValueError: if arguments do not fit, or `out` holds another run.
+        ValueError: if arguments do not fit, `out` is a file or holds another run, or it is given and the loss holds
+            something that cannot be told from another.
 
     Example:
         >>> pixels = torch.randint(0, 255, (8, 1, 8, 8), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
@@ -85,7 +86,7 @@ class Run:
         self.steps = steps_of(len(data), self.recipe)
         self.state = State()
         self.resumed: tuple[int, int] | None = None
-        self.out = None if out is None else Path(out)
+        self.out = None if out is None else _as_folder(Path(out))
         self.key = {} if self.out is None else self._make_key()
         self._stepper: Stepper | None = None
         self._stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
@@ -191,9 +192,14 @@ class Run:
         return self._result
 
     def scores(self, images: Tensor) -> Tensor:
-        """(N, C) float32 scores of images (N, channels, height, width) uint8 in evaluation mode, on the run's device."""
+        """(N, C) float32 scores of images (N, channels, height, width) uint8 in evaluation mode, on the run's device.
+
+        Raises:
+            TypeError, ValueError: if the images are others.
+        """
         if self._result is not None:
             return self._result.scores(images)
+        check_images(images, self._data.channels)
         self.prepare()
         with self._on_stream():
             scores = self._scores_of(images.to(self.device))
@@ -278,7 +284,7 @@ class Run:
     def _make_key(self) -> dict[str, Any]:
         halves = {half: None if data is None else data.digest for half, data in self._looked.items()}
         asked = {"keep_scores_at": sorted(self._keep_at), "evaluate_every": self._every, "watch_train": self._watch}
-        told = {"settings": self.recipe.to_json(), "loss": describe(self._loss), "train": self._data.digest}
+        told = {"settings": self.recipe.to_json(), "loss": describe(self._loss, is_strict=True), "train": self._data.digest}
         return {**told, **halves, **asked}
 
     def _on_stream(self) -> AbstractContextManager[Any]:
@@ -301,3 +307,11 @@ class Run:
         if not all(isinstance(epoch, int) and 1 <= epoch <= epochs for epoch in self._keep_at):
             must = f"be epochs from 1 to {epochs}"
             raise ValueError(complaint("keep_scores_at", must, sorted(self._keep_at), "they are counted from 1"))
+
+
+def _as_folder(out: Path) -> Path:
+    """Returns `out`, or raises if a file is in its way."""
+    for place in (out, *out.parents):
+        if place.exists() and not place.is_dir():
+            raise ValueError(complaint("out", "be a folder", f"the file {str(place)!r}", "pass another, which may be new"))
+    return out

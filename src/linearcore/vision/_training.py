@@ -40,18 +40,18 @@ def train(
         The network with its last weights, and its history.
 
     Raises:
-        ValueError: if arguments do not fit, or `out` holds another run.
+        ValueError: if arguments do not fit, or `out` holds another run, as in `Run`.
         FloatingPointError: if the loss is not finite.
         StoppedError: after SIGINT or SIGTERM, when everything is saved.
 
     Example:
-        >>> import sys, linearcore as lc
+        >>> import torch, linearcore as lc
+        >>> from linearcore.vision import Images, Recipe, train
         >>> pixels = torch.randint(0, 255, (8, 1, 8, 8), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
         >>> data = Images(pixels, torch.tensor([0, 1] * 4), ("even", "odd"))
-        >>> with Progress(sys.stdout) as progress:
-        ...     found = train(data, lc.multiclass_loss, Recipe("small", width=2, epochs=1, batch=4), progress=progress)
-          epoch 1 of 1  loss ...  ... s an epoch
-        training: 2 steps in ... s
+        >>> found = train(data, lc.multiclass_loss, Recipe("small", width=2, epochs=1, batch=4))
+        >>> found
+        Trained(small, 1 of 1 epochs, 2 classes, loss=multiclass_loss)
         >>> found.scores(data.images).shape
         torch.Size([8, 2])
 

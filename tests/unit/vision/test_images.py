@@ -49,6 +49,18 @@ BYTES, NUMBERS = torch.zeros(2, 3, 4, 4, dtype=torch.uint8), torch.tensor([0, 2]
         ([1], NUMBERS, TypeError, "`images` must be a torch tensor, got list"),
         (BYTES[0], NUMBERS, ValueError, "`images` must have shape"),
         (BYTES[:0], NUMBERS[:0], ValueError, "`images` must have shape"),
+        (
+            BYTES[..., :3].permute(0, 2, 3, 1),
+            NUMBERS,
+            ValueError,
+            r"got \(2, 4, 3, 3\); move .* `images.permute\(0, 3, 1, 2\)`",
+        ),
+        (
+            BYTES[:, :1].permute(0, 2, 3, 1),
+            NUMBERS,
+            ValueError,
+            r"got \(2, 4, 4, 1\); move .* `images.permute\(0, 3, 1, 2\)`",
+        ),
         (BYTES, NUMBERS[:1], ValueError, r"`labels` must have shape \(2,\)"),
         (BYTES, NUMBERS + 1, ValueError, r"`labels` must be in \[0, 3\), got 1 to 3"),
         (BYTES, NUMBERS - 1, ValueError, r"`labels` must be in \[0, 3\), got -1 to 1"),
@@ -57,3 +69,7 @@ BYTES, NUMBERS = torch.zeros(2, 3, 4, 4, dtype=torch.uint8), torch.tensor([0, 2]
 def test_what_does_not_fit_is_refused(images, labels, error, message):
     with pytest.raises(error, match=message):
         Images(images, labels, CLASSES)
+
+
+def test_a_set_is_shown_in_a_line():
+    assert repr(toy(10)) == "Images(10 of 3×8×8, 3 classes, cpu)"

@@ -53,10 +53,12 @@ def test_names_are_the_same_in_every_process():
     surrogate = "LinearCore('logistic', tau=2, sides=1, sharpness=1)"
     assert describe(loss) == f"multiclass_loss(form='pairwise', surrogate={surrogate})"
     assert describe(RIVALS["unhinged"]) == "unhinged"
-    assert describe(functools.partial(F.cross_entropy, weight=max)) == "cross_entropy(weight=<built-in function max>)"
-    assert describe(EarlyLearning(5, 3)) == "EarlyLearning(momentum=0.7, strength=3.0, reduction='mean')"
+    assert describe(functools.partial(F.cross_entropy, weight=max)) == "cross_entropy(weight=max)"
     assert describe(functools.partial(F.cross_entropy, weight=describe)) == "cross_entropy(weight=describe)"
-    assert describe(Told()) == "Told"
+    assert describe(Told()) == "Told(?)"
+    assert describe(nn.CrossEntropyLoss(label_smoothing=0.5)) == (
+        "CrossEntropyLoss(ignore_index=-100, label_smoothing=0.5, reduction='mean')"
+    )
 
 
 @pytest.mark.parametrize(
@@ -64,9 +66,9 @@ def test_names_are_the_same_in_every_process():
     [
         (lambda scores: scores, r"`loss` must take scores \(B, C\) and labels \(B,\) .*, got TypeError"),
         (lambda scores, labels: scores, r"got shape \(2, 3\); pass reduction='none'"),
-        (lambda scores, labels: 1.0, "`loss` must take"),
-        (EarlyLearning(4, 3), "got IndexError"),
-        (EarlyLearning(5, 2), "`loss` must take .*history"),
+        (lambda scores, labels: 1.0, "`loss` must take .*, got float"),
+        (EarlyLearning(4, 3), "got IndexError.*; it was tried on 2 samples of 3 classes at the places 0 and 4"),
+        (EarlyLearning(5, 2), r"^`history` must have shape \(2, 3\)"),
     ],
 )
 def test_a_loss_that_does_not_fit_is_refused_at_once(loss, message):
@@ -93,3 +95,11 @@ def test_a_check_leaves_no_trace_even_in_modules_that_always_count():
     loss = SampleLoss(Counting(), CPU)
     loss.check(3, 5, CPU)
     assert not loss.state()["calls"]
+
+
+def test_an_error_of_the_loss_itself_goes_up_as_it_is():
+    with pytest.raises(ValueError) as own:
+        lc.RobustLinearCoreLoss()(torch.zeros(2, 2), torch.tensor([0, 1]))
+    with pytest.raises(ValueError) as caught:
+        SampleLoss(lc.RobustLinearCoreLoss(), CPU).check(2, 5, CPU)
+    assert str(caught.value) == str(own.value) and "reduction" not in str(caught.value)

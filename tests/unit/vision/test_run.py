@@ -156,3 +156,27 @@ def test_what_does_not_fit_is_refused(arguments, message):
 def test_a_gpu_that_is_not_there_is_refused():
     with pytest.raises(ValueError, match="`device` must be one that this machine has, got 'cuda'"):
         Run(DATA, LOSS, SHORT, device="cuda")
+
+
+@pytest.mark.parametrize(
+    "images, error, message",
+    [
+        (TEST.images.float(), TypeError, "`images` must be torch.uint8, got torch.float32"),
+        (TEST.images.numpy(), TypeError, "`images` must be a torch tensor, got ndarray"),
+        (TEST, TypeError, "`images` must be a torch tensor, got Images; pass its `images`"),
+        (TEST.images[0], ValueError, r"`images` must have shape .*, got \(3, 8, 8\); one image is `image\[None\]`"),
+        (
+            TEST.images[:, :1],
+            ValueError,
+            r"`images` must have shape \(N, 3, height, width\), got \(41, 1, 8, 8\); give as many",
+        ),
+        (TEST.images.permute(0, 2, 3, 1), ValueError, r"got \(41, 8, 8, 3\); move the channels"),
+    ],
+)
+def test_images_that_do_not_fit_get_no_scores(images, error, message):
+    run = Run(DATA, LOSS, replace(SHORT, epochs=1))
+    for looked in (run, done(Run(DATA, LOSS, replace(SHORT, epochs=1))).result()):
+        with pytest.raises(error, match=message) as caught:
+            looked.scores(images)
+        assert "\n" not in str(caught.value)
+        assert looked.scores(TEST.images[:0]).shape == (0, 3)

@@ -1,4 +1,6 @@
+import functools
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -72,3 +74,71 @@ def test_the_librarys_own_loss_learns():
 
 def test_a_compiled_recipe_is_another_run():
     assert differences({"settings": {"compiled": True}}, {"settings": {"compiled": False}}) == "compiled"
+
+
+def smooth(amount):
+    def loss(scores, labels):
+        return torch.nn.functional.cross_entropy(scores, labels, label_smoothing=amount)
+
+    return loss
+
+
+class Own(torch.nn.Module):
+    def __init__(self, amount):
+        super().__init__()
+        self._amount = amount
+
+    def forward(self, scores, labels):
+        return self._amount * LOSS(scores, labels)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda number: torch.nn.CrossEntropyLoss(weight=torch.tensor([1.0, 1.0, number])),
+        lambda number: torch.nn.CrossEntropyLoss(label_smoothing=number),
+        lambda number: lc.LinearCoreLoss(surrogate=lc.LinearCore(tau=1 + number)),
+        smooth,
+        Own,
+        lambda number: lambda scores, labels: number * LOSS(scores, labels),
+        lambda number: functools.partial(LOSS, weight=torch.tensor([1.0, 1.0, number])),
+    ],
+    ids=["weight", "smoothing", "module", "closure", "own", "lambda", "partial"],
+)
+def test_a_run_with_another_loss_of_the_same_name_is_not_taken_for_this_one(tmp_path, make):
+    recipe = replace(SHORT, epochs=1)
+    found = train(DATA, make(0.25), recipe, out=tmp_path)
+    assert train(DATA, make(0.25), recipe, out=tmp_path).was_finished and found.loss == found.key["loss"]
+    with pytest.raises(ValueError, match="with another loss; pass fresh=True"):
+        train(DATA, make(0.5), recipe, out=tmp_path)
+
+
+def test_a_loss_that_cannot_be_told_from_another_has_no_folder(tmp_path):
+    thing = object()
+
+    def loss(scores, labels):
+        return LOSS(scores, labels) + (thing is None)
+
+    with pytest.raises(
+        ValueError, match=r"`loss` must tell what it is made of .*, got an object of object; use functools"
+    ) as got:
+        train(DATA, loss, SHORT, out=tmp_path)
+    assert "\n" not in str(got.value)
+    assert train(DATA, loss, replace(SHORT, epochs=1)).loss.startswith("test_a_loss")
+    loss.name = "mine"
+    assert train(DATA, loss, replace(SHORT, epochs=1), out=tmp_path).loss == "mine"
+
+
+@pytest.mark.parametrize("below", ["", "folder"])
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path, below):
+    (tmp_path / "some.csv").write_text("a,b")
+    with pytest.raises(ValueError, match=r"`out` must be a folder, got the file '.*some.csv'; pass another"):
+        train(DATA, LOSS, SHORT, out=tmp_path / "some.csv" / below)
+
+
+def test_a_result_is_shown_in_a_line():
+    found = train(DATA, LOSS, replace(SHORT, epochs=1))
+    assert repr(found) == "Trained(small, 1 of 1 epochs, 3 classes, loss=cross_entropy(reduction='none'))"
+    assert repr(replace(found, name="ce", failed="why")) == (
+        "Trained(ce: why, 3 classes, loss=cross_entropy(reduction='none'))"
+    )
