@@ -99,7 +99,9 @@ def test_a_borrowed_name_is_not_believed():
 
 
 @pytest.mark.parametrize(
-    "value", [object(), np.array([object()]), torch.Generator(), [object()], torch.eye(2).to_sparse()], ids=str
+    "value",
+    [object(), np.array([object()]), torch.Generator(), [object()], torch.eye(2).to_sparse()],
+    ids=["object", "array", "generator", "list", "sparse"],
 )
 def test_what_cannot_be_told_is_refused_or_marked(value):
     with pytest.raises(UnknownError):
