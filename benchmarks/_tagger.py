@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 import linearcore as lc
 from linearcore._progress import track
+from linearcore.reproduce.experiments._tag_text import every_tenth
 from linearcore.tagging.readers import read_sentences
 
 TURKISH = ("tr_web", "tr_wiki")  # the files of the Turkish Web Treebank
@@ -65,14 +66,6 @@ def turkish(folder: Path | None) -> dict[str, list[Words]]:
     for name in TURKISH:
         for part, sentences in every_tenth(treebank(folder, name, "turkish", "chains")).items():
             parts[part] += sentences
-    return parts
-
-
-def every_tenth(sentences: Sequence[Words]) -> dict[str, list[Words]]:
-    """Of the sentences of one file, numbered from 1: those whose number ends in 9 are dev, in 0 test, all others train."""
-    parts: dict[str, list[Words]] = {"train": [], "dev": [], "test": []}
-    for number, sentence in enumerate(sentences, start=1):
-        parts[{9: "dev", 0: "test"}.get(number % 10, "train")].append(sentence)
     return parts
 
 

@@ -20,9 +20,10 @@ from typing import Any
 import torch
 
 from _harness import command
-from _tagger import UsageError, every_tenth
+from _tagger import UsageError
 from linearcore._progress import Progress
 from linearcore._record import read_record, write_record
+from linearcore.reproduce.experiments._tag_text import every_tenth
 from linearcore.tagging import Tagged, Training, train
 from linearcore.tagging._corpus import digest
 from linearcore.tagging.readers import Sentence, read_sentences

@@ -30,7 +30,7 @@ def test_last_sequence_may_be_short_and_nothing_gives_nothing():
 
 
 def test_sentences_of_one_file_are_split_by_number():
-    parts = _tag_text._split([sentence(number, 1) for number in range(1, 31)])
+    parts = _tag_text.every_tenth([sentence(number, 1) for number in range(1, 31)])
     numbers = {part: [int(tags[0][1:]) for _, tags in found] for part, found in parts.items()}
     assert numbers["dev"] == [9, 19, 29] and numbers["test"] == [10, 20, 30]
     assert sorted([*numbers["train"], *numbers["dev"], *numbers["test"]]) == list(range(1, 31))

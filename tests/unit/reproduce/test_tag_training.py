@@ -276,16 +276,16 @@ def test_run_that_diverges_is_a_failed_record(small, monkeypatch):
 
 
 def test_curve_is_looked_at_often_until_the_target_and_then_twice_an_epoch():
-    curve = _tag_training._Curve(steps_an_epoch=250)
+    curve = _tag_training._Curve(steps_an_epoch=260)
     last = OFTEN + 500
     due = [step for step in range(1, last + 1) if curve.is_due(step, last)]
-    assert due == sorted({*range(EVERY, OFTEN + 1, EVERY), *range(125, last + 1, 125)})
+    assert due == sorted({*range(EVERY, OFTEN + 1, EVERY), *range(130, last + 1, 130), last})
     curve.add(40, TARGET - 0.01)
     assert curve.reached is None
     curve.add(60, TARGET)
     curve.add(80, TARGET + 5)
     assert curve.reached == 60 and curve.points == [[40, 82.99], [60, 83.0], [80, 88.0]]
-    assert [step for step in range(1, 1001) if curve.is_due(step, 1000)] == list(range(125, 1001, 125))
+    assert [step for step in range(1, 1001) if curve.is_due(step, 1000)] == [*range(130, 1001, 130), 1000]
     assert curve.is_due(7, 7) and not curve.is_due(6, 7)
     assert _tag_training._Curve(steps_an_epoch=1).is_due(3, 9)
 

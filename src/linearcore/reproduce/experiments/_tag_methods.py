@@ -66,7 +66,7 @@ def _made(kind: type[TaggingModel], loss: str, **options: Any) -> Callable[[Enco
     return lambda encoder, num_tags: kind(encoder, num_tags, loss, **options)
 
 
-#: What did best on Latin dev sentences (`benchmarks/chain_variants.py`); `linearcore tag train` has the same options.
+#: `benchmarks/chain_variants.py` compares it with others on dev sentences; `linearcore tag train` has the same options.
 _OURS = {"rank": 64, "unary": 0.5, "sharpness": 4.0}
 #: In the order of the tables. "broadcast" is timed only, and its curve is ChainCRF's on another clock.
 METHODS = {

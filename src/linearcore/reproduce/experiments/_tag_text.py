@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 
@@ -16,6 +17,8 @@ from linearcore.tagging.readers import read_sentences
 #: Words of a sequence, at the least, and tags after inflation: the paper's.
 LEAST_WORDS, MANY_TAGS = 100, 4000
 PARTS = ("train", "dev", "test")
+#: A sentence, in whatever form.
+Some = TypeVar("Some")
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ def read_text(name: str, folder: Path | None) -> Text:
     if not source.files:
         parts = _made_up()
     elif len(source.files) == 1:
-        parts = _split(_read(source, source.files[0], folder))
+        parts = every_tenth(_read(source, source.files[0], folder))
     else:
         parts = {part: _read(source, file, folder) for part, file in zip(PARTS, source.files, strict=True)}
     found = {part: join(sentences) for part, sentences in parts.items()}
@@ -117,9 +120,9 @@ def _read(source: Source, file: str, folder: Path | None) -> list[Tagged]:
     return [(sentence.words, sentence.tags or []) for sentence in sentences]
 
 
-def _split(sentences: Sequence[Tagged]) -> dict[str, list[Tagged]]:
-    """Of one file, numbered from 1: sentences whose number ends in 9 are dev, in 0 test, all others train."""
-    parts: dict[str, list[Tagged]] = {part: [] for part in PARTS}
+def every_tenth(sentences: Sequence[Some]) -> dict[str, list[Some]]:
+    """Of the sentences of one file, numbered from 1: those whose number ends in 9 are dev, in 0 test, all others train."""
+    parts: dict[str, list[Some]] = {part: [] for part in PARTS}
     for number, sentence in enumerate(sentences, 1):
         parts[{9: "dev", 0: "test"}.get(number % 10, "train")].append(sentence)
     return parts
@@ -139,4 +142,4 @@ def _made_up(tags: int = 12, sentences: int = 240) -> dict[str, list[Tagged]]:
             words.append(f"w{(tag if rank % 4 else tag // 2)}-{rank}")
             own.append(f"t{tag}")
         found.append((words, own))
-    return _split(found)
+    return every_tenth(found)

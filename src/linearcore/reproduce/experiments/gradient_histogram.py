@@ -149,7 +149,7 @@ EXPERIMENT = Experiment(
     shows="how hard right and wrong labels push late in training, with cross-entropy and with a linear core",
     paper="Figure 5, section 4.3",
     needs="for the paper's scale --data with CIFAR-10, and a GPU",
-    cost={"smoke": "2 s", "paper": "2 min on a GPU with --workers 2"},
+    cost={"smoke": "2 s", "paper": "2 min on a GPU with --workers 2, by estimate"},
     parts=parts,
     conclude=conclude,
 )

@@ -114,7 +114,7 @@ EXPERIMENT = Experiment(
     shows="test accuracy of a ResNet-18 on CIFAR-10 against the rate of wrong training labels, loss by loss",
     paper="Table 2, section 4.3",
     needs="for the paper's scale --data with CIFAR-10, and a GPU",
-    cost={"smoke": "5 s", "paper": "1 h on a GPU with --workers 4"},
+    cost={"smoke": "5 s", "paper": "1 h on a GPU with --workers 4, by estimate"},
     parts=parts,
     conclude=conclude,
 )
