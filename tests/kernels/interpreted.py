@@ -9,8 +9,10 @@ from torch import Tensor
 
 import linearcore.kernels._local_losses as local_losses_module
 import linearcore.kernels._partition as partition_module
+import linearcore.kernels._viterbi as viterbi_module
+import linearcore.kernels.fused._max_product as max_product_module
 from linearcore import LinearCoreChain, multiclass_loss
-from linearcore.kernels import fused, local_scores, log_partition
+from linearcore.kernels import fused, local_scores, log_partition, viterbi
 from linearcore.kernels._fused import fused_for
 from linearcore.structures import Chain, Constraints, Hamming, Sites
 
@@ -177,3 +179,40 @@ def test_many_chains_are_left_to_the_library(used: set[str]) -> None:
     chain = Chain(drawn(3), drawn(3, 3), drawn(3))
     log_partition(drawn(2, batch, 3), chain, torch.ones(2, batch, dtype=torch.bool))
     assert not used
+
+
+@pytest.mark.parametrize("parts", (1, 16))
+@pytest.mark.parametrize("size", ((1, 1, 1), (2, 3, 2), (6, 5, 7), (4, 20, 130), (3, 9, 1030)))
+def test_exact_decoding(
+    size: tuple[int, int, int], parts: int, used: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(max_product_module, "MOST_PARTS", parts)
+    monkeypatch.setattr(max_product_module, "WIDE", 512)
+    length, batch, num_tags = size
+    mask = torch.rand(length, batch, generator=torch.Generator().manual_seed(3)) < 0.6
+    mask[:, 0] = True
+    emissions = drawn(batch, length, num_tags).transpose(0, 1)
+    matrix = drawn(num_tags, num_tags, seed=2)
+    # Two in three ways are closed, so that some chains have none at all, and transposed in memory.
+    matrix[torch.rand(matrix.shape, generator=torch.Generator().manual_seed(6)) < 2 / 3] = -math.inf
+    chain = Chain(drawn(num_tags, seed=1), matrix.t(), drawn(num_tags, seed=4))
+    tags, scores = viterbi(emissions, chain, Sites.of(mask))
+    assert used == {"best_scores", "trace_back"}
+    monkeypatch.setattr(viterbi_module, "fused_for", lambda *_: None)
+    twin, expected = viterbi(emissions, chain, Sites.of(mask))
+    assert torch.equal(tags, twin) and torch.equal(scores, expected)
+
+
+def test_exact_decoding_hands_on_what_is_no_number(used: set[str]) -> None:
+    emissions = drawn(3, 2, 5)
+    emissions[1, 0, 2] = math.nan
+    chain = Chain(drawn(5), drawn(5, 5), drawn(5))
+    _, scores = viterbi(emissions, chain, Sites.of(torch.ones(3, 2, dtype=torch.bool)))
+    assert "best_scores" in used and scores.isnan().tolist() == [True, False]
+
+
+@pytest.mark.parametrize("size", ((0, 2, 3), (3, 0, 3)))
+def test_exact_decoding_of_nothing(size: tuple[int, int, int], used: set[str]) -> None:
+    chain = Chain(drawn(3), drawn(3, 3), drawn(3))
+    tags, scores = viterbi(drawn(*size), chain, Sites.of(torch.ones(size[:2], dtype=torch.bool)))
+    assert not used and tags.shape == size[:2] and scores.tolist() == [0.0] * size[1]

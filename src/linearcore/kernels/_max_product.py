@@ -72,6 +72,11 @@ class MaxProduct:
             self._wait = max(0, self._wait - 1)
         return self._dense(alpha)
 
+    @property
+    def all_columns(self) -> Tensor:
+        """(|Y|, |Y|): the transitions transposed, contiguous."""
+        return self._columns
+
     def columns(self, tags: Tensor) -> Tensor:
         """(…, |Y|): transitions[:, v] for each v in `tags`."""
         return self._columns[tags]

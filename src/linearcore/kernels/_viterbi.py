@@ -1,10 +1,13 @@
 """The best tag sequence of a chain, exactly or by a beam."""
 
 import math
+from collections.abc import Sequence
+from types import ModuleType
 
 import torch
 from torch import Tensor
 
+from linearcore.kernels._fused import fused_for
 from linearcore.kernels._max_product import MaxProduct
 from linearcore.structures import Chain, Sites
 
@@ -25,6 +28,29 @@ def viterbi(emissions: Tensor, chain: Chain, sites: Sites) -> tuple[Tensor, Tens
     """
     emissions, chain = without_gradient(emissions, chain)
     best = MaxProduct(chain.transitions)
+    fused = _fused_for(emissions, chain)
+    if fused:
+        alpha = fused.best_scores(emissions, chain.start, chain.transitions.contiguous(), sites.mask, sites.previous)
+    else:
+        alpha = _best_scores(emissions, chain, sites, best)
+    last = alpha[-1] if len(alpha) else emissions.new_zeros(emissions.shape[1:])
+    scores, tag = (last + chain.end).max(-1)
+    scores = scores.masked_fill(~sites.mask.any(0), 0.0)
+    if fused:
+        tags = fused.trace_back(alpha, best.all_columns, tag, sites.mask, sites.previous)
+    else:
+        tags = _trace_back(alpha, best, tag, sites)
+    return tags.masked_fill(~sites.mask | (scores == -math.inf), NO_TAG), scores
+
+
+def _fused_for(emissions: Tensor, chain: Chain) -> ModuleType | None:
+    # Transforms see no Triton kernel, and one that has nothing to do cannot be launched.
+    is_plain = torch._C._are_functorch_transforms_active() or emissions.numel() == 0 or emissions.stride(-1) != 1
+    return None if is_plain else fused_for(emissions, *chain)
+
+
+def _best_scores(emissions: Tensor, chain: Chain, sites: Sites, best: MaxProduct) -> Sequence[Tensor]:
+    """L × (B, |Y|): the score of the best way to each tag. Where there is none it is that of the position before."""
     alpha = emissions.new_zeros(emissions.shape[1:])
     rows = []
     for j in range(emissions.shape[0]):
@@ -33,7 +59,11 @@ def viterbi(emissions: Tensor, chain: Chain, sites: Sites) -> tuple[Tensor, Tens
             arrive = torch.where((sites.previous[j] >= 0).unsqueeze(-1), best(alpha), arrive)
         alpha = torch.where(sites.mask[j].unsqueeze(-1), arrive + emissions[j], alpha)
         rows.append(alpha)
-    scores, tag = (alpha + chain.end).max(-1)
+    return rows
+
+
+def _trace_back(rows: Sequence[Tensor], best: MaxProduct, tag: Tensor, sites: Sites) -> Tensor:
+    """(L, B): the tags of the best way that ends in `tag` (B,)."""
     tags = [tag] * len(rows)
     for j in reversed(range(1, len(rows))):
         tags[j] = tag
@@ -41,8 +71,7 @@ def viterbi(emissions: Tensor, chain: Chain, sites: Sites) -> tuple[Tensor, Tens
         tag = torch.where(sites.mask[j] & (sites.previous[j] >= 0), came_from, tag)
     if rows:
         tags[0] = tag
-    scores = scores.masked_fill(~sites.mask.any(0), 0.0)
-    return _filled(tags, sites, scores), scores
+    return _stacked(tags, sites)
 
 
 def beam(emissions: Tensor, chain: Chain, sites: Sites, width: int) -> tuple[Tensor, Tensor]:
@@ -76,7 +105,7 @@ def beam(emissions: Tensor, chain: Chain, sites: Sites, width: int) -> tuple[Ten
     if steps:
         tags[0] = tag
     scores = scores.masked_fill(~sites.mask.any(0), 0.0)
-    return _filled(tags, sites, scores), scores
+    return _stacked(tags, sites).masked_fill(~sites.mask | (scores == -math.inf), NO_TAG), scores
 
 
 def without_gradient(emissions: Tensor, chain: Chain) -> tuple[Tensor, Chain]:
@@ -84,6 +113,5 @@ def without_gradient(emissions: Tensor, chain: Chain) -> tuple[Tensor, Chain]:
     return emissions.detach(), Chain(*(part.detach() for part in chain))
 
 
-def _filled(tags: list[Tensor], sites: Sites, scores: Tensor) -> Tensor:
-    stacked = torch.stack(tags) if tags else sites.previous
-    return stacked.masked_fill(~sites.mask | (scores == -math.inf), NO_TAG)
+def _stacked(tags: list[Tensor], sites: Sites) -> Tensor:
+    return torch.stack(tags) if tags else sites.previous

@@ -5,14 +5,17 @@ Each has its plain twin beside it in `kernels`; tests run both on the CPU, these
 
 from linearcore.kernels.fused._local import local_gradient, local_log_odds, local_scores
 from linearcore.kernels.fused._log_odds import log_odds, log_odds_gradient
+from linearcore.kernels.fused._max_product import best_scores, trace_back
 from linearcore.kernels.fused._recursion import backwards, forwards
 
 __all__ = [
     "backwards",
+    "best_scores",
     "forwards",
     "local_gradient",
     "local_log_odds",
     "local_scores",
     "log_odds",
     "log_odds_gradient",
+    "trace_back",
 ]
