@@ -181,7 +181,7 @@ def test_many_chains_are_left_to_the_library(used: set[str]) -> None:
     assert not used
 
 
-@pytest.mark.parametrize("parts", (1, 16))
+@pytest.mark.parametrize("parts", (1, 32))
 @pytest.mark.parametrize("size", ((1, 1, 1), (2, 3, 2), (6, 5, 7), (4, 20, 130), (3, 9, 1030)))
 def test_exact_decoding(
     size: tuple[int, int, int], parts: int, used: set[str], monkeypatch: pytest.MonkeyPatch

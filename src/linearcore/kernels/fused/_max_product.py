@@ -8,10 +8,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-#: Chains and tags of a tile.
-FEW_ROWS, ROWS, COLUMNS = 8, 16, 128
+#: Chains and tags of a tile. The best of 24 combinations with 8 chains of 4000 tags on an H200, and within 4 % of it with 60.
+ROWS, COLUMNS, WARPS = 8, 256, 8
 #: The tags before are cut into so many parts at most, as long as there are fewer programs than would keep a device busy.
-MOST_PARTS, PROGRAMS = 16, 1024
+MOST_PARTS, PROGRAMS = 32, 1024
 #: Tags that are finished, and looked through on the way back, at a time.
 BLOCK, WIDE = 1024, 4096
 
@@ -28,15 +28,14 @@ def best_scores(emissions: Tensor, start: Tensor, transitions: Tensor, mask: Ten
     length, batch, num_tags = emissions.shape
     found = emissions.new_empty(length, batch, num_tags)
     mask, previous = mask.contiguous(), previous.contiguous()
-    rows = FEW_ROWS if batch <= FEW_ROWS else ROWS
-    tiles = triton.cdiv(num_tags, COLUMNS), triton.cdiv(batch, rows)
+    tiles = triton.cdiv(num_tags, COLUMNS), triton.cdiv(batch, ROWS)
     cut = min(MOST_PARTS, triton.next_power_of_2(triton.cdiv(PROGRAMS, max(1, tiles[0] * tiles[1]))))
     parts = emissions.new_empty(cut, batch, num_tags)
     for j in range(length):
         if j > 0:
             _maxima[(tiles[0], cut, tiles[1])](
                 found, (j - 1) * batch * num_tags, transitions, parts, batch, num_tags, triton.cdiv(num_tags, cut),
-                ROWS=rows, COLUMNS=COLUMNS,
+                ROWS=ROWS, COLUMNS=COLUMNS, num_warps=WARPS,
             )  # fmt: skip
         _arrive[(batch, triton.cdiv(num_tags, BLOCK))](
             parts, emissions, j * emissions.stride(0), emissions.stride(1), start, mask, previous, found, j, batch, num_tags,

