@@ -183,9 +183,7 @@ def test_many_chains_are_left_to_the_library(used: set[str]) -> None:
 
 @pytest.mark.parametrize("parts", (1, 32))
 @pytest.mark.parametrize("size", ((1, 1, 1), (2, 3, 2), (6, 5, 7), (4, 20, 130), (3, 9, 1030)))
-def test_exact_decoding(
-    size: tuple[int, int, int], parts: int, used: set[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_exact_decoding(size: tuple[int, int, int], parts: int, used: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(max_product_module, "MOST_PARTS", parts)
     monkeypatch.setattr(max_product_module, "WIDE", 512)
     length, batch, num_tags = size

@@ -112,7 +112,8 @@ def test_results_of_runs(toy):
             assert (found[measure] is not None) == is_noisy
         # With clean labels there is one kind of agreement.
         assert is_noisy or found["agreement"] == found["train_accuracy"]
-    assert parts["run_instance_0_robust_seed1"]["results"]["test_accuracy"] > 90
+        # Four colours, of which three epochs teach three at the least.
+        assert is_noisy or found["test_accuracy"] > 70
 
 
 def test_second_call_does_nothing(toy, capsys):

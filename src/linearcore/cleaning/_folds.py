@@ -8,6 +8,7 @@ from torch import Tensor
 
 from linearcore._checks import complaint, holds, positive
 from linearcore._progress import Progress
+from linearcore._streams import stream_for
 from linearcore._threads import one_thread
 from linearcore.cleaning._losses import RowLoss, row_loss
 from linearcore.cleaning._networks import FoldNetworks, train_epochs
@@ -93,7 +94,7 @@ def out_of_fold_scores(
     if isinstance(folds, bool) or not isinstance(folds, int) or not 2 <= folds <= len(inputs):
         must = f"be an integer from 2 to the number of rows, {len(inputs)}"
         raise ValueError(complaint("folds", must, repr(folds), "5 or 10 are usual"))
-    generator = torch.Generator().manual_seed(seed)
+    generator = stream_for("folds", seed)
     fold = _dealt(given, folds, generator)
     networks = FoldNetworks(folds, (inputs.shape[1], hidden, num_classes), generator)
     others = [(fold != number).nonzero().squeeze(1) for number in range(folds)]

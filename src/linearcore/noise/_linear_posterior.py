@@ -58,7 +58,7 @@ def linear_posterior(
         must = "be an integer from 2 to the number of rows"
         raise ValueError(complaint("folds", must, repr(folds), "2 is the default"))
     inputs, target = prepared.rows(slice(None)), clean.cpu()
-    part = uniform(seeded(seed), len(target)).argsort() % folds
+    part = uniform(seeded(seed, "folds of a posterior"), len(target)).argsort() % folds
     eta = torch.empty(len(target), num_classes, dtype=torch.float64)
     for fold in range(folds):
         left_out = part == fold

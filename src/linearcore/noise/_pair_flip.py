@@ -47,9 +47,9 @@ def pair_flip(
     Example:
         >>> noisy = pair_flip([0, 1, 2] * 1000, 0.4, num_classes=3, seed=0)
         >>> noisy.transitions
-        tensor([[601, 399,   0],
-                [  0, 628, 372],
-                [426,   0, 574]])
+        tensor([[610, 390,   0],
+                [  0, 599, 401],
+                [370,   0, 630]])
         >>> pair_flip([3, 5, 8] * 10, 1.0, num_classes=10, seed=0, to=CIFAR10_PAIRS).labels[:3]
         tensor([5, 3, 8])
 

@@ -16,10 +16,12 @@ import math
 import torch
 from torch import Tensor
 
+from linearcore._streams import stream_for
 
-def seeded(seed: int) -> torch.Generator:
-    """The stream that belongs to a seed."""
-    return torch.Generator(device="cpu").manual_seed(seed)
+
+def seeded(seed: int, purpose: str = "wrong labels") -> torch.Generator:
+    """The stream that belongs to a seed; not the one that torch.manual_seed gives to whoever parts the data."""
+    return stream_for(purpose, seed)
 
 
 def uniform(stream: torch.Generator, *shape: int) -> Tensor:

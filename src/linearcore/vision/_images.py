@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from linearcore._checks import complaint, shape
+from linearcore._streams import stream_for
 
 #: Shades of grey, and colours.
 _CHANNELS = (1, 3)
@@ -150,6 +151,6 @@ def hold_out(data: Images, count: int, seed: int) -> tuple[Images, Images]:
     """
     if not 1 <= count < len(data):
         raise ValueError(complaint("count", f"be in [1, {len(data) - 1}]", count, "leave images to train on"))
-    stream = torch.Generator().manual_seed(seed)
+    stream = stream_for("hold out", seed)
     order = torch.rand(len(data), dtype=torch.float64, generator=stream).argsort(stable=True)
     return data.take(order[count:].sort().values), data.take(order[:count].sort().values)

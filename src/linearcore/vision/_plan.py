@@ -9,12 +9,11 @@ import math
 import torch
 from torch import Tensor
 
+from linearcore._streams import stream_for
 from linearcore.vision._settings import Recipe
 
 #: How far an image is moved at most, in pixels.
 REACH = 4
-#: Keeps the epochs of a seed apart.
-_STRIDE = 1_000_003
 
 
 def steps_of(count: int, recipe: Recipe) -> int:
@@ -40,7 +39,7 @@ def epoch_plan(count: int, recipe: Recipe, epoch: int) -> Tensor:
                 [0, 0, 0, 0],
                 [0, 0, 0, 0]])
     """
-    stream = torch.Generator().manual_seed(recipe.seed * _STRIDE + epoch)
+    stream = stream_for(f"epoch {epoch}", recipe.seed)
     # Drawn for all images, and whether it is used or not: neither the batch nor augmentation changes the rest.
     draws = torch.rand(4, count, dtype=torch.float64, generator=stream)
     used = steps_of(count, recipe) * recipe.batch

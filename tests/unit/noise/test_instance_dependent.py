@@ -17,7 +17,7 @@ CLEAN = np.repeat(np.arange(12) % CLASSES, COPIES)
 
 def stated_probabilities(rate: float, seed: int, inputs: str, projections: str) -> np.ndarray:
     """(12, n): the law as it is written down, in numpy, one input after the other."""
-    stream = torch.Generator().manual_seed(seed)
+    stream = seeded(seed)
     torch.rand(3, len(CLEAN), dtype=torch.float64, generator=stream)
 
     def matrix() -> np.ndarray:
