@@ -1,6 +1,5 @@
 """Ways to train a chain from single sites that differ in whom a site takes for its neighbours, and in what counts."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import torch
@@ -78,12 +77,12 @@ class VariantModel(TaggingModel):
             num_tags, batch_first=True, rank=variant.rank, unary=variant.unary, surrogate=variant.surrogate, validate=False
         )
 
-    def forward(self, mask: Tensor, inputs: Mapping[str, Tensor], tags: Tensor) -> Tensor:
+    def loss(self, hidden: Tensor, mask: Tensor, tags: Tensor) -> Tensor:
         """The mean loss of a tag."""
         variant = self.variant
         if variant.neighbours == "true" and not variant.pairs:
-            return super().forward(mask, inputs, tags)
-        emissions, truth = self.emissions(mask, inputs).float(), tags.clamp(min=0)
+            return super().loss(hidden, mask, tags)
+        emissions, truth = self.projection(hidden).float(), tags.clamp(min=0)
         left, right = self._neighbours(emissions, truth, mask)
         scores = emissions + self._spread(left, right, mask)
         loss = (1 - variant.unary) * self._mean(scores, truth, mask)

@@ -76,6 +76,9 @@ def train(
     ] = None,
     precision: Annotated[str, typer.Option(help="fp32, bf16, or auto: bf16 on a GPU.")] = "auto",
     device: Annotated[str, typer.Option(help="Where to train, in torch's words: cpu, cuda, cuda:1.")] = "cpu",
+    compiled: Annotated[
+        bool, typer.Option("--compile", help="Compile the loss first: faster steps with many tags on a GPU, a later start.")
+    ] = False,
     seed: Annotated[int, typer.Option(help="Of weights, order and dropout.")] = 0,
     format: Annotated[str, typer.Option(help=f"Of the files: {_FORMATS}")] = "auto",
     check_ids: Annotated[bool, typer.Option(help="Whether ids in CoNLL-U must count up 1, 2, 3, …")] = True,
@@ -100,7 +103,7 @@ def train(
         settings = Training(
             loss=loss, encoder=encoder, characters=characters, epochs=epochs, patience=patience, rate=rate, tokens=tokens,
             optimizer=optimizer, rank=rank, inflate=inflate, beam=beam, precision=precision, seed=seed, hidden=hidden,
-            layers=layers, unary=unary, sharpness=sharpness,
+            layers=layers, unary=unary, sharpness=sharpness, compiled=compiled,
         )  # fmt: skip
         where = check_device(device)
         sentences, held_out = _training_data(

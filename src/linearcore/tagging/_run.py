@@ -49,7 +49,7 @@ class Run:
         # Transformers have as many shapes as sub-words come together; an LSTM has few.
         self.is_recorded = self.device.type == "cuda" and settings.kind == BiLSTM.kind
         kind = GraphStepper if self.is_recorded else Stepper
-        self.stepper = kind(self.model, self.optimizer, settings.clip, dtype)
+        self.stepper = kind(self.model, self.optimizer, settings.clip, dtype, settings.compiled)
         self.saved_at = time.monotonic()
 
     def resume(self) -> tuple[int, int] | None:

@@ -8,6 +8,8 @@ from linearcore.tagging._model import LOSSES, linear_core_options
 
 PRECISIONS = ("auto", "fp32", "bf16")
 OPTIMIZERS = ("adam", "sgd")
+#: Losses in which a compiler finds something to fuse.
+COMPILED = ("lc", "ce")
 #: What is best for an encoder that starts from nothing, and for one that was trained before.
 _RATES = {"bilstm": 3e-3, "transformer": 1e-4}
 _TOKENS = {"bilstm": 800, "transformer": 1600}
@@ -40,6 +42,8 @@ class Training:
         tokens: words of a batch, padding included; None suits the encoder.
         precision: "fp32", "bf16" (weights stay in float32), or "auto": bf16 on a GPU that has it.
         seed: of weights, order and dropout.
+        compiled: of losses "lc" and "ce": let torch.compile make the loss faster, which takes a while before the first
+            steps. Made for many tags on a GPU; with `rank` and `unary` it saves most.
     """
 
     loss: str = "lc"
@@ -64,10 +68,14 @@ class Training:
     tokens: int | None = None
     precision: str = "auto"
     seed: int = 0
+    compiled: bool = False
 
     def __post_init__(self) -> None:
         one_of("loss", self.loss, LOSSES)
         linear_core_options(self.loss, self.unary, self.sharpness)
+        if self.compiled and self.loss not in COMPILED:
+            advice = "it goes from one position to the next, and has nothing to gain"
+            raise ValueError(complaint("compiled", f"be False with loss {self.loss!r}", True, advice))
         one_of("precision", self.precision, PRECISIONS)
         one_of("optimizer", self.optimizer, OPTIMIZERS)
         if self.encoder != "bilstm" and not self.encoder.partition("transformer:")[2]:

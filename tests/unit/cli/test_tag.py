@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 from linearcore.cli import main
 from linearcore.tagging import Tagger
@@ -52,12 +53,14 @@ def test_train_json(tmp_path, capsys):
     assert 0 <= told["dev_accuracy"] <= 100
 
 
-def test_train_takes_options_of_the_loss(tmp_path, capsys):
+def test_train_takes_options_of_the_loss(tmp_path, capsys, monkeypatch):
+    compile_ = torch.compile
+    monkeypatch.setattr(torch, "compile", lambda loss: compile_(loss, backend="aot_eager"))  # in seconds
     train = write_conllu(tmp_path / "train.conllu", 60)
-    options = ("--unary", "0.5", "--sharpness", "4", "--rank", "2", "--epochs", "1", "--hidden", "16")
+    options = ("--unary", "0.5", "--sharpness", "4", "--rank", "2", "--epochs", "1", "--hidden", "16", "--compile")
     assert run("train", "--train", train, "--tag", "upos", "--out", tmp_path / "m", "--json", *options) == 0
     told = json.loads(capsys.readouterr().out)["settings"]
-    assert (told["unary"], told["sharpness"]) == (0.5, 4.0)
+    assert (told["unary"], told["sharpness"], told["compiled"]) == (0.5, 4.0, True)
     head = Tagger.load(tmp_path / "m").model.head
     assert (head.unary, head.surrogate.sharpness) == (0.5, 4.0)
 
@@ -204,6 +207,10 @@ def test_eval_of_entities(tmp_path, capsys):
         (
             ("train", "--train", "{test}", "--tag", "upos", "--unary", "0.5", "--loss", "crf", "--out", "m"),
             "`unary` must be None with loss 'crf', got 0.5; it is an option of loss 'lc'",
+        ),
+        (
+            ("train", "--train", "{test}", "--tag", "upos", "--loss", "crf", "--compile", "--out", "m"),
+            "`compiled` must be False with loss 'crf'",
         ),
         (
             ("train", "--train", "{test}", "--tag", "upos", "--sharpness", "0", "--out", "m"),

@@ -42,6 +42,7 @@ def test_json_has_no_path():
         ({"unary": 0.5, "loss": "crf"}, "`unary` must be None with loss 'crf', got 0.5"),
         ({"sharpness": 4.0, "loss": "ce"}, "`sharpness` must be None with loss 'ce', got 4.0"),
         ({"sharpness": 0.0}, "`sharpness` must be a positive number, got 0.0"),
+        ({"compiled": True, "loss": "crf"}, "`compiled` must be False with loss 'crf', got True"),
         ({"hidden": 0}, "`hidden` must be a positive integer, got 0"),
         ({"warmup": 1.0}, r"`warmup` must be a share in \[0, 1\)"),
         ({"decay": -0.1}, "`decay` must not be negative"),

@@ -21,7 +21,7 @@ def test_the_rate_rises_and_then_falls_to_zero():
     assert rate_at(0, 1, settings) > 0
 
 
-def work(optimizer="adam", clip=5.0, dtype=None):
+def work(optimizer="adam", clip=5.0, dtype=None, compiled=False):
     torch.manual_seed(0)
     settings = Training(optimizer=optimizer, decay=0.0)
     data = sentences(20)
@@ -29,7 +29,7 @@ def work(optimizer="adam", clip=5.0, dtype=None):
     model = TaggingModel(BiLSTM(vocabulary.words, hidden=8, dropout=0.0), len(vocabulary.tags))
     corpus = Corpus.of(data, vocabulary, model.encoder)
     batch = corpus.batch(batches(corpus.lengths, 64)[0])
-    return Stepper(model, make_optimizer(model, settings), clip, dtype), batch
+    return Stepper(model, make_optimizer(model, settings), clip, dtype, compiled), batch
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
@@ -52,3 +52,15 @@ def test_gradients_are_clipped_and_the_rate_is_used():
     old = [parameter.detach().clone() for parameter in stepper.model.parameters()]
     stepper.step(batch, 0.0)
     assert all(torch.equal(one, other) for one, other in zip(old, stepper.model.parameters(), strict=True))
+
+
+def test_a_compiled_loss_takes_the_same_steps(monkeypatch):
+    # Traced as always, and run as it is: what a compiler makes of it is a compiler's matter, and takes half a minute.
+    traced, compile_ = [], torch.compile
+    monkeypatch.setattr(torch, "compile", lambda loss: traced.append(loss) or compile_(loss, backend="aot_eager"))
+    (plain, batch), (compiled, _) = work(), work(compiled=True)
+    losses = [[float(stepper.step(batch, 0.01)) for _ in range(3)] for stepper in (plain, compiled)]
+    assert traced == [compiled.model.loss]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    for one, other in zip(plain.model.parameters(), compiled.model.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)

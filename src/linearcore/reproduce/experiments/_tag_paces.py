@@ -63,9 +63,7 @@ def pace(plan: Plan, data: Path | None, device: str) -> dict[str, Any]:
 def _paced(plan: Plan, text: Text, batches: list[Batch], steps: int, device: str, *, is_compiled: bool) -> dict[str, Any]:
     _empty(device)
     model = make_model(plan, text, device).train()
-    if is_compiled:
-        model.loss = torch.compile(model.loss)  # type: ignore[method-assign]
-    stepper, _ = make_stepper(model, plan)
+    stepper, _ = make_stepper(model, plan, is_compiled=is_compiled)
     try:
         seconds = _timed(stepper, batches, plan.rate, steps, device)
     except torch.OutOfMemoryError:

@@ -121,13 +121,14 @@ def _bert() -> Encoder:
     return Masked.from_pretrained(str(get_model_path()))
 
 
-def make_stepper(model: TaggingModel, plan: Plan) -> tuple[Stepper, Training]:
+def make_stepper(model: TaggingModel, plan: Plan, *, is_compiled: bool = False) -> tuple[Stepper, Training]:
     """What does the steps, as CUDA graphs where there is a GPU, and the settings of its learning rate."""
     optimizer = ENCODINGS[plan.encoding].optimizer
     training = Training(optimizer=optimizer, rate=plan.rate, decay=0.0).filled()
     is_cuda = model.projection.weight.is_cuda
     kind = GraphStepper if is_cuda else Stepper
-    return kind(model, make_optimizer(model, training), _CLIP, torch.bfloat16 if is_cuda else None), training
+    dtype = torch.bfloat16 if is_cuda else None
+    return kind(model, make_optimizer(model, training), _CLIP, dtype, is_compiled), training
 
 
 def make_batches(corpus: Corpus, rows: int, device: str, generator: torch.Generator | None = None) -> list[Batch]:
