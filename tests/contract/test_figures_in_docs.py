@@ -104,3 +104,11 @@ def test_the_generated_pages_are_what_the_records_say(tmp_path: Path) -> None:
     assert [page.name for page in written] == ["finding-wrong-labels.md", *many, "measured.md", "sampling.md"]
     for page in written:
         assert page.read_text("utf-8") == (ROOT / "docs" / page.name).read_text("utf-8"), page.name
+
+
+def test_digits_beside_the_robust_loss_are_those_of_the_demo() -> None:
+    losses = json.loads((ROOT / "docs" / "results" / "demo" / "demo.json").read_text("utf-8"))["results"]["losses"]
+    page = (ROOT / "docs" / "robust-loss.md").read_text("utf-8").splitlines()
+    for name in ("cross-entropy", "GCE", "unhinged", "LC centered", "LC robust"):
+        pairs = zip(losses[name]["mean"], losses[name]["sd"], strict=True)
+        assert f"| {name} | {' | '.join(f'{100 * mean:.1f} ± {100 * sd:.1f}' for mean, sd in pairs)} |" in page
