@@ -52,7 +52,7 @@ from linearcore.noise import (
 )
 
 OUT = Path(__file__).parent / "results" / "wrong_labels.json"
-COMPARED = ("ce", "gce", "lc", "lc-pairwise", "unhinged")
+COMPARED = ("ce", "gce", "lc", "lc-pairwise", "lc-centered", "robust", "unhinged")
 RATES = (0.001, 0.003, 0.01)
 MEASURES = ("margin", "log_odds", "self_confidence", "p_margin", "loss")
 HIDDEN, BATCH, LETTERS = 128, 64, 3000

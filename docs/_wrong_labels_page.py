@@ -9,7 +9,10 @@ from _tables import RESULTS, source, table
 from linearcore._record import read_record
 from linearcore.cleaning import out_of_fold_scores
 
-NAMES = {"ce": "CE", "gce": "GCE", "lc": "LC logodds", "lc-pairwise": "LC pairwise", "unhinged": "unhinged"}
+NAMES = {
+    "ce": "CE", "gce": "GCE", "lc": "LC logodds", "lc-pairwise": "LC pairwise", "lc-centered": "LC centered",
+    "robust": "LC robust", "unhinged": "unhinged",
+}  # fmt: skip
 LAWS = ("symmetric 20 %", "symmetric 40 %", "instance-dependent 40 %", "pair flip 40 %")
 MEASURES = {"margin": "margin", "log_odds": "log-odds", "p_margin": "margin of p", "loss": "its loss"}
 
