@@ -290,7 +290,7 @@ def test_local_candidates_train_and_whole_sequences_do_not(record):
 
 def test_verdicts_on_convergence(record):
     # Seconds of a toy decide nothing.
-    assert [claim["verdict"] for claim in record["claims"]] == [*["not run"] * 5, "holds", "does not hold"]
+    assert [claim["verdict"] for claim in record["claims"]] == [*["not judged"] * 5, "holds", "does not hold"]
     assert record["data"]["target"] == pytest.approx(
         next(run for run in record["data"]["runs"] if run["method"] == "ssvm")["curve"]["error"][-1] + 0.005
     )

@@ -62,7 +62,7 @@ def test_command_writes_records_figures_and_every_part(toy):
         files = {path.name for path in (toy / name).iterdir()}
         assert files == {"parts", "results.json", f"{name}.svg", f"{name}.png"}
         results = read_record(toy / name / "results.json")["results"]
-        assert {claim["verdict"] for claim in results["claims"]} == {"not run"}
+        assert {claim["verdict"] for claim in results["claims"]} == {"not judged"}
         assert len(results["alt"]) > 100
     wanted = {f"tune_robust_{place}" for place in range(2)}
     wanted |= {f"run_instance_{rate}_{row}_seed1" for rate in ("0", "0.4") for row in ("ce", "lc", "robust")}

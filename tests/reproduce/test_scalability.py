@@ -60,7 +60,7 @@ def test_command_writes_times_of_every_method_and_keeps_finished_parts(toy, tmp_
     assert {path.name for path in folder.iterdir()} == {"parts", "results.json", "scalability.png", "scalability.svg"}
     results = read_record(folder / "results.json")["results"]
     # With so few tags nothing is judged.
-    assert [claim["verdict"] for claim in results["claims"]] == ["not run"] * 4
+    assert [claim["verdict"] for claim in results["claims"]] == ["not judged"] * 4
     assert all("--scale paper" in claim["ours"] for claim in results["claims"][1:])
     data = results["data"]
     assert [size["tags"] for size in data["sizes"]] == list(TOY)
@@ -86,7 +86,7 @@ def test_command_writes_times_of_every_method_and_keeps_finished_parts(toy, tmp_
 def test_paper_scale_judges(toy, tmp_path, capsys):
     assert call("--out", str(tmp_path), "--scale", "paper", "--json") == 0
     claims = json.loads(capsys.readouterr().out)["records"]["scalability"]["results"]["claims"]
-    assert "not run" not in [claim["verdict"] for claim in claims[:3]]
+    assert "not judged" not in [claim["verdict"] for claim in claims[:3]]
 
 
 def test_sizes_are_the_papers_and_beyond():
@@ -129,7 +129,7 @@ def test_each_verdict_hangs_on_its_own_times(key, power, broken):
     powers = {"ssvm": 2, "ssvm-dense": 2, "sampled": 0, "all": 1, "gradient": 0} | {key: power}
     found = verdicts(made_up(powers, scale=1e-4))
     assert [index for index, word in enumerate(found) if word == "does not hold"] == broken
-    assert "not run" not in found
+    assert "not judged" not in found
 
 
 def test_factor_is_judged_at_400_against_the_faster_search():
@@ -164,7 +164,7 @@ def test_all_candidates_are_judged_only_while_the_gradient_is_cheap():
 
 def test_gradient_that_dominates_from_the_start_leaves_nothing_to_judge():
     claim = conclude(made_up({"gradient": 2}, scale=1.0), Settings(scale="paper")).claims[3]
-    assert claim.verdict == "not run"
+    assert claim.verdict == "not judged"
     assert claim.ours.startswith("batch 1: that gradient is more than half of the step from 10 tags on")
 
 
@@ -173,7 +173,7 @@ def test_two_sizes_before_the_gradient_dominates_are_too_few_for_a_slope():
     for batch in parts["tags-100"]["batches"]:
         batch["times"]["gradient"]["median"] = 0.6e-3
     claim = conclude(parts, Settings(scale="paper")).claims[3]
-    assert claim.verdict == "not run"
+    assert claim.verdict == "not judged"
     assert claim.ours.startswith("batch 1: that gradient is more than half of the step from 100 tags on")
 
 

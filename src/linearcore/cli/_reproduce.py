@@ -137,9 +137,7 @@ def _print_results(finished: "list[Finished]", out: Path, page: Path | None, as_
         typer.echo(f"{item.name}{kept}")
         for claim in item.record["results"]["claims"]:
             letter = f" ({claim['correction']})" if claim["correction"] else ""
-            # It was run, or it would not be here; what it found is no ground for a verdict.
-            word = "not judged" if claim["verdict"] == "not run" else claim["verdict"]
-            typer.echo(f"  {word}{letter}: {claim['claim']}")
+            typer.echo(f"  {claim['verdict']}{letter}: {claim['claim']}")
             typer.echo(f"      paper: {claim['paper']}\n      ours:  {claim['ours']}")
     if any(item.record is not None for item in finished):
         typer.echo(f"Records and figures: {out}; letters are those of docs/reading-the-paper-with-care.md.")

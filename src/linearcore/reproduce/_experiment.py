@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 from linearcore._checks import complaint, one_of
 
-Verdict = Literal["holds", "holds with a correction", "does not hold", "not run"]
-VERDICTS: tuple[Verdict, ...] = ("holds", "holds with a correction", "does not hold", "not run")
+Verdict = Literal["holds", "holds with a correction", "does not hold", "not judged", "not run"]
+VERDICTS: tuple[Verdict, ...] = ("holds", "holds with a correction", "does not hold", "not judged", "not run")
 SCALES = ("smoke", "paper")
 
 #: A piece of work and its result as JSON values.

@@ -61,7 +61,7 @@ def test_words_of_the_histogram():
 
 def test_failed_training_leaves_nothing_to_judge():
     failed = {"failed": "loss is not finite in epoch 3", "noisy_labels": "…", "realised_rate": 0.4}
-    assert histogram_verdicts(failed, PEAK) == ["not run"]
+    assert histogram_verdicts(failed, PEAK) == ["not judged"]
 
 
 def test_histogram_is_taken_before_the_end_of_the_same_schedule(monkeypatch):

@@ -168,7 +168,7 @@ def test_speed_of_bert_is_a_claim_of_its_own(results):
 
 def test_without_the_pretrained_model_its_claim_is_not_run():
     claims = concluded(made_results(with_bert=False), with_bert=False).claims
-    assert [claim.verdict for claim in claims] == ["holds", "not run", *["holds"] * 4]
+    assert [claim.verdict for claim in claims] == ["holds", "not judged", *["holds"] * 4]
     assert claims[SPEED_OF_BERT].ours == "not run: the pre-trained model is not installed"
 
 
@@ -186,7 +186,7 @@ def test_crf_that_never_gets_there_leaves_nothing_to_divide(results):
         for source in ("ptb", "ewt"):
             change(results, f"run_{source}_{encoding}_crf_seed", reached=None)
     claim = concluded(results).claims[SPEED]
-    assert claim.verdict == "not run"
+    assert claim.verdict == "not judged"
     assert "against a broadcast CRF that never gets there and against a ChainCRF that never gets there" in claim.ours
 
 
@@ -221,7 +221,7 @@ def test_case_whose_crf_failed_is_left_out_of_accuracies(results):
     assert claim.verdict == "holds" and "Penn Treebank sample, BERT" not in claim.ours
     for start in methods("crf"):
         results[f"{start}1"] = FAILED
-    assert verdicts(results)[ACCURACY] == "not run"
+    assert verdicts(results)[ACCURACY] == "not judged"
 
 
 def test_epoch_counts_the_faster_of_the_two_over_all_candidates(results):
@@ -242,7 +242,7 @@ def test_epoch_is_judged_without_a_crf_that_does_not_fit_but_not_without_cross_e
     assert claim.verdict == "holds" and "ChainCRF" not in claim.ours
     for name in [name for name in results if name.startswith("pace_") and name.endswith("_ce")]:
         results[name] = {"failed": "out of memory", "tags": 4000}
-    assert verdicts(results)[EPOCH] == "not run"
+    assert verdicts(results)[EPOCH] == "not judged"
 
 
 def test_latin_wants_more_than_chance(results):
@@ -254,7 +254,7 @@ def test_latin_wants_more_than_chance(results):
     claim = concluded(results).claims[LATIN]
     assert claim.verdict == "holds" and claim.ours.startswith("Latin, 3,499 tags: ChainCRF 90.20 ± 0.10")
     results["run_latin_bilstm-adam_ce_seed1"] = FAILED
-    assert verdicts(results)[LATIN] == "not run"
+    assert verdicts(results)[LATIN] == "not judged"
 
 
 @pytest.mark.parametrize(

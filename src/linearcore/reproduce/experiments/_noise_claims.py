@@ -61,7 +61,7 @@ class _Judge:
         return max(self.methods, key=lambda method: self.value(method, column.law, column.rate))
 
     def verdict(self, holds: bool, correction: str | None = None) -> Verdict:
-        return verdict(holds, correction) if self.settings.is_paper else "not run"
+        return verdict(holds, correction) if self.settings.is_paper else "not judged"
 
     def told(self, rate: float, *methods: str, law: str = "instance") -> str:
         return ", ".join(

@@ -26,7 +26,7 @@ def claims(rows: Sequence[Row], memory: dict[str, Any], settings: Settings) -> l
 
 
 def _judged(holds: bool, settings: Settings) -> Verdict:
-    return verdict(holds) if settings.is_paper else "not run"
+    return verdict(holds) if settings.is_paper else "not judged"
 
 
 def _speed(rows: Sequence[Row], kind: str, combinations: Sequence[tuple[str, str]], settings: Settings) -> Claim:
@@ -56,7 +56,7 @@ def _speed(rows: Sequence[Row], kind: str, combinations: Sequence[tuple[str, str
         f"{paper['ratio']:g} times as fast as a CRF",
         paper=f"{paper['crf']:g} s against {paper['lc']:g} s",
         ours="; ".join(told) if told else f"not run: {missing}",
-        verdict=_judged(min(factors) >= FASTER, settings) if factors else "not run",
+        verdict=_judged(min(factors) >= FASTER, settings) if factors else "not judged",
     )
 
 
@@ -77,7 +77,7 @@ def _accuracy(rows: Sequence[Row], combinations: Sequence[tuple[str, str]], sett
         claim="The linear core tags as well as a CRF in the end",
         paper=f"both reach {TARGET:g} %; final accuracies are not given",
         ours="; ".join(told),
-        verdict=_judged(all(holds), settings) if holds else "not run",
+        verdict=_judged(all(holds), settings) if holds else "not judged",
     )
 
 
@@ -98,7 +98,7 @@ def _epoch(rows: Sequence[Row], combinations: Sequence[tuple[str, str]], setting
         claim=f"An epoch over all local candidates takes at most {EPOCH:g} times as long as with token cross-entropy (ours)",
         paper="not timed",
         ours="; ".join(told),
-        verdict=_judged(max(factors) <= EPOCH, settings) if factors else "not run",
+        verdict=_judged(max(factors) <= EPOCH, settings) if factors else "not judged",
     )
 
 
@@ -113,7 +113,7 @@ def _latin(table: dict[str, Row]) -> Claim:
         claim="With thousands of real tags the linear core is more accurate than token cross-entropy",
         paper="expected of morphologically rich languages, not measured",
         ours=f"Latin, {other.tags:,} tags: {told}",
-        verdict="not run" if gain is None else verdict(gain > 0),
+        verdict="not judged" if gain is None else verdict(gain > 0),
     )
 
 

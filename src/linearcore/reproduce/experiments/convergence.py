@@ -176,7 +176,7 @@ def conclude(results: dict[str, Any], settings: Settings) -> Outcome:
 
 def _judged(holds: bool, settings: Settings) -> Verdict:
     """Seconds of a toy tell nothing about the paper's."""
-    return verdict(holds) if settings.is_paper else "not run"
+    return verdict(holds) if settings.is_paper else "not judged"
 
 
 def _paper_claim(one: Runs, settings: Settings) -> Claim:

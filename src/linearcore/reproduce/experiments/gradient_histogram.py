@@ -70,13 +70,13 @@ def conclude(results: dict[str, Any], settings: Settings) -> Outcome:
     failed = [key for key, run in runs.items() if "failed" in run]
     if failed:
         told = "; ".join(f"{LOSSES[key].label}: {runs[key]['failed']}" for key in failed)
-        claims = [Claim("Late in training wrong labels push as the paper draws it", "Figure 5", told, "not run")]
+        claims = [Claim("Late in training wrong labels push as the paper draws it", "Figure 5", told, "not judged")]
         return Outcome(claims, data, f"Nothing to draw, since training failed. {told}")
     return Outcome([_broad(runs["ce"], settings), _peak(runs["lc"], settings), _ignored(runs, settings)], data, _alt(data))
 
 
 def _judged(holds: bool, settings: Settings) -> Verdict:
-    return verdict(holds) if settings.is_paper else "not run"
+    return verdict(holds) if settings.is_paper else "not judged"
 
 
 def _broad(run: dict[str, Any], settings: Settings) -> Claim:

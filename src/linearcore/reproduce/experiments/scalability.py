@@ -130,7 +130,7 @@ def _judged(tables: Sequence[Table], holds: bool) -> Verdict:
 
     What is judged is the paper's batch, the first table; the others are told beside it.
     """
-    return verdict(holds) if PAPER_TAGS in tables[0].tags else "not run"
+    return verdict(holds) if PAPER_TAGS in tables[0].tags else "not judged"
 
 
 def _factor_claim(tables: Sequence[Table], cores: float) -> Claim:
@@ -193,7 +193,7 @@ def _all_claim(tables: Sequence[Table]) -> Claim:
         claim="A step over all candidates grows linearly at most, until the dense |Y|² gradient of transitions dominates",
         paper="not timed",
         ours=_growth(tables, "; ".join(map(_told_before_gradient, tables, slopes))),
-        verdict="not run" if first is None else _judged(tables, first <= LINEAR),
+        verdict="not judged" if first is None else _judged(tables, first <= LINEAR),
     )
 
 

@@ -25,12 +25,13 @@ PAGE = "report.html"
 _ASSETS = "linearcore.reproduce.report.assets"
 
 #: From best to worst, as the contents sum an experiment up.
-_ORDER: tuple[Verdict, ...] = ("holds", "not run", "holds with a correction", "does not hold")
+_ORDER: tuple[Verdict, ...] = ("holds", "not judged", "not run", "holds with a correction", "does not hold")
 #: The names of the verdicts' icons in the page.
 _ICONS: dict[Verdict, str] = {
     "holds": "holds",
     "holds with a correction": "corrected",
     "does not hold": "fails",
+    "not judged": "not-run",
     "not run": "not-run",
 }
 
