@@ -20,6 +20,8 @@ LABELS = torch.arange(64) % 10
 OWN = SCORES.gather(1, LABELS[:, None])
 #: (64, 9): margins over all competitors.
 MARGINS = (OWN - SCORES)[F.one_hot(LABELS, 10) == 0].reshape(64, 9)
+#: (64, 9): their centred scores.
+OTHERS = (SCORES - SCORES.mean(1, keepdim=True))[F.one_hot(LABELS, 10) == 0].reshape(64, 9)
 
 
 def test_losses_are_what_their_names_say():
@@ -31,6 +33,7 @@ def test_losses_are_what_their_names_say():
         "gce": (1 - p**0.7) / 0.7,
         # One-sided, logistic, τ = 1, mean over competitors.
         "lc": torch.where(MARGINS <= 1, 1 - MARGINS + 2 * math.log(2), 2 * F.softplus(1 - MARGINS)).mean(1),
+        "centered": torch.where(OTHERS >= -1, 1 + OTHERS + 2 * math.log(2), 2 * F.softplus(1 + OTHERS)).mean(1),
         "unhinged": 1 - MARGINS.mean(1),
         # All of a sphere lies in the core.
         "robust": 2 + 2 * math.log(2) - 10 / 9 * on_sphere.gather(1, LABELS[:, None]).squeeze(1),

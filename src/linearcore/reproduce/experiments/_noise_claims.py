@@ -72,7 +72,7 @@ class _Judge:
 def _above(judge: _Judge, rival: str, words: str, note: str = "") -> Claim:
     """The paper's linear core against a rival, rate by rate."""
     kind = rival.partition("-")[0]
-    shown = [rival, "lc", "lc-tuned"] if rival.endswith("tuned") else [rival, "lc"]
+    shown = [rival, "lc", "centered"] if rival.endswith("tuned") else [rival, "lc"]
     holds = all(judge.value("lc", "instance", rate) > judge.value(rival, "instance", rate) for rate in judge.noisy_rates)
     holds = holds and judge.has(rival)
     told = "; ".join(f"{_percent(rate)}: {judge.told(rate, *shown)}" for rate in judge.noisy_rates)

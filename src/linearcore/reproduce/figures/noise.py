@@ -24,7 +24,7 @@ _STYLES = {
     "ce-tuned": (RED, "--"),
     "gce-tuned": (ORANGE, "-"),
     "lc": (SKY, "-"),
-    "lc-tuned": (BLUE, "--"),
+    "centered": (BLUE, "--"),
     "unhinged-tuned": (OLIVE, "--"),
     "robust": (GREEN, "-"),
 }
