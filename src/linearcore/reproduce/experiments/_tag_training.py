@@ -45,7 +45,7 @@ class Encoding:
 
 ENCODINGS = {
     "bilstm-adam": Encoding("BiLSTM, Adam", "adam", (0.005, 0.01, 0.02, 0.04)),
-    "bilstm-sgd": Encoding("BiLSTM, SGD with momentum", "sgd", (0.3, 1.0, 3.0, 10.0)),
+    "bilstm-sgd": Encoding("BiLSTM, SGD", "sgd", (0.3, 1.0, 3.0, 10.0)),
     "bert": Encoding("BERT (MiniLM), AdamW", "adam", (0.0001, 0.0003, 0.001)),
 }
 

@@ -40,8 +40,9 @@ def draw(data: dict[str, Any]) -> "Figure":
     figure, axes = panels(len(tables), 2.7)
     for panel, ((source, encoding), rows) in zip(axes, tables.items(), strict=True):
         title = f"{data['sources'][source]} · {data['encodings'][encoding]}"
-        name_axes(panel, "seconds of training", "dev accuracy, %", title)
-        panel.set_title(title, pad=11)  # Labels may stand as high as the panel's upper edge, right below a long title.
+        name_axes(panel, "seconds of training", "dev accuracy, %", "")
+        # From the left, so that a long one has the margin of the labels as well, which may stand right below it.
+        panel.set_title(title, loc="left", pad=11)
         # A run that failed, or a step that does not fit, has no curve.
         lines = [_line(row, data["labels"]) for row in rows if row["curve"]]
         if lines:
