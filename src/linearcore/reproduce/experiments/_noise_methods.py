@@ -74,7 +74,7 @@ METHODS: Mapping[str, Method] = {
     "gce-tuned": Method("tuned GCE", "gce", _grid((1.0, 0.2), ({"q": 0.5}, {"q": 0.7}))),
     "lc": Method("LC as in the paper", "lc", _PAPERS),
     # In the core its gradient is a tenth of that of the pairwise form.
-    "centered": Method("tuned LC centered", "centered", _grid([10 * scale for scale in _SCALES])),
+    "centered": Method("tuned LC centered", "centered", _grid((10.0, 3.0, 1.0, 0.3))),
     "unhinged-tuned": Method("tuned unhinged", "unhinged", _grid(_SCALES)),
     "robust": Method(LOSSES["robust"].label, "robust", _grid((0.1, 0.03, 0.01, 0.003))),
 }
