@@ -3,7 +3,7 @@
 Every candidate trains the same network on CIFAR-10 with 40 % of wrong labels (instance-dependent noise as in
 `linearcore reproduce noise`), with the same seed, order, rate and weight decay, and is judged by 5,000 held-out labels that
 are as wrong: nobody looks at a true label, neither here nor when choosing from the table. Cross-entropy and GCE stand beside
-them. What wins here is what `linearcore reproduce noise` tunes on a ResNet-18, with the same number of tries as its rivals.
+them. `linearcore reproduce noise` tunes what is worth it on a ResNet-18, with the same number of tries as its rivals.
 """
 
 import argparse
@@ -63,14 +63,14 @@ def main() -> int:
     args = arguments()
     source = "made-up" if args.quick else "cifar10"
     data = args.data or (Path(os.environ["LINEARCORE_DATA"]) if "LINEARCORE_DATA" in os.environ else None)
-    names = [name for name in CANDIDATES if args.only is None or any(word in name for word in args.only.split(","))]
+    names = [name for name in CANDIDATES if args.only is None or any(word in name for word in args.only.split(";"))]
     try:
+        if not names or args.beside < 1 or args.epochs < 1:
+            raise ValueError(f"--only takes words of {'; '.join(CANDIDATES)}, --beside and --epochs a positive number")
         check_data(source, data)
-        if not names:
-            raise ValueError(f"--only {args.only} names no candidate; there are: {'; '.join(CANDIDATES)}")
         rows, settings = search(source, data, names, args)
     except (ValueError, OSError) as error:
-        print(f"{error}; or look at toy size with --quick", file=sys.stderr)
+        print(f"robust_search.py: {error}", file=sys.stderr)
         return 2
     write_record(args.out, command=command("robust_search.py"), settings=settings, results=rows, seed=args.seed)
     table = Table("loss", *(f"scale {scale:g}" for scale in SCALES), title="agreement with held-out wrong labels, %")
@@ -136,7 +136,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--device", default="cpu", help="where to train (default: %(default)s)")
     parser.add_argument("--epochs", type=int, default=15, help="of every run (default: %(default)s)")
     parser.add_argument("--beside", type=int, default=8, help="runs side by side on a device (default: %(default)s)")
-    parser.add_argument("--only", help="candidates whose names hold one of these words, with commas between")
+    parser.add_argument("--only", help="candidates whose names hold one of these words, semicolons between")
     parser.add_argument("--seed", type=int, default=0, help="of labels, weights and order (default: %(default)s)")
     parser.add_argument("--quick", action="store_true", help="made-up images, in seconds")
     parser.add_argument("--out", type=Path, default=OUT, help="the record (default: benchmarks/results)")

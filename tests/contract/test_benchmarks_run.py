@@ -25,7 +25,7 @@ SCRIPTS = {
     "proposals.py": ["--quick", "--sets", "chains", "--seeds", "1", "--workers", "2"],
     "sampled.py": ["--growth", "20,40", "--search", "30", "--seconds", "0.05", "--least", "2", "--no-compile"],
     "one_line.py": ["--quick", "--sets", "digits,many"],
-    "robust_search.py": ["--quick", "--only", "CE,sphere of radius 1", "--epochs", "1"],
+    "robust_search.py": ["--quick", "--only", "CE;sphere of radius 1", "--epochs", "1"],
     "streaming.py": ["--megabytes", "1"],
     "wrong_labels.py": ["--quick", "--sets", "digits"],
 }

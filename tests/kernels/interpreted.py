@@ -193,7 +193,8 @@ def test_exact_decoding(size: tuple[int, int, int], parts: int, used: set[str], 
     matrix = drawn(num_tags, num_tags, seed=2)
     # Two in three ways are closed, so that some chains have none at all, and transposed in memory.
     matrix[torch.rand(matrix.shape, generator=torch.Generator().manual_seed(6)) < 2 / 3] = -math.inf
-    chain = Chain(drawn(num_tags, seed=1), matrix.t(), drawn(num_tags, seed=4))
+    # Every second number of a longer tensor: what is read must be what was meant.
+    chain = Chain(drawn(num_tags, 2, seed=1)[:, 0], matrix.t(), drawn(num_tags, seed=4))
     tags, scores = viterbi(emissions, chain, Sites.of(mask))
     assert used == {"best_scores", "trace_back"}
     monkeypatch.setattr(viterbi_module, "fused_for", lambda *_: None)
@@ -214,3 +215,28 @@ def test_exact_decoding_of_nothing(size: tuple[int, int, int], used: set[str]) -
     chain = Chain(drawn(3), drawn(3, 3), drawn(3))
     tags, scores = viterbi(drawn(*size), chain, Sites.of(torch.ones(size[:2], dtype=torch.bool)))
     assert not used and tags.shape == size[:2] and scores.tolist() == [0.0] * size[1]
+
+
+def test_exact_decoding_of_emissions_with_strides(used: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    emissions, chain = drawn(4, 3, 10)[..., ::2], Chain(drawn(5), drawn(5, 5), drawn(5))
+    where = Sites.of(torch.ones(4, 3, dtype=torch.bool))
+    tags, scores = viterbi(emissions, chain, where)
+    assert used
+    monkeypatch.setattr(viterbi_module, "fused_for", lambda *_: None)
+    twin, expected = viterbi(emissions, chain, where)
+    assert torch.equal(tags, twin) and torch.equal(scores, expected)
+
+
+def test_of_equal_ways_exact_decoding_takes_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(max_product_module, "WIDE", 512)
+    chain = Chain(torch.zeros(1030), torch.zeros(1030, 1030), torch.zeros(1030))
+    tags, _ = viterbi(torch.zeros(3, 2, 1030), chain, Sites.of(torch.ones(3, 2, dtype=torch.bool)))
+    assert not tags.any()
+
+
+def test_transforms_and_other_precisions_go_the_plain_way(used: set[str]) -> None:
+    chain, where = Chain(drawn(5), drawn(5, 5), drawn(5)), Sites.of(torch.ones(4, 3, dtype=torch.bool))
+    torch.func.vmap(lambda emissions: viterbi(emissions, chain, where)[1])(drawn(2, 4, 3, 5))
+    viterbi(drawn(4, 3, 5).double(), Chain(*(part.double() for part in chain)), where)
+    viterbi(drawn(4, 3, 5).bfloat16(), chain, where)
+    assert not used

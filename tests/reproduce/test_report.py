@@ -226,6 +226,7 @@ def test_svg_without_a_view_box_gets_one(tmp_path):
 
 def test_page_and_runner_agree_on_verdicts_and_names():
     assert set(_ICONS) == set(_ORDER) == set(VERDICTS)
+    assert _ORDER[0] == "holds" and _ORDER[-1] == "does not hold"
     assert [name for name in NAMES if name in EXPERIMENTS] == list(EXPERIMENTS)
     assert {entry.name: entry.place for entry in CATALOGUE if entry.name in EXPERIMENTS} == {
         name: experiment.paper for name, experiment in EXPERIMENTS.items()

@@ -46,5 +46,18 @@ def test_wrong_labels_are_spread_over_folds() -> None:
         assert abs(float((noisy != clean)[found.fold == number].double().mean()) - 0.4) < 0.14
 
 
+@pytest.mark.parametrize("seed", (None, 1.0, True, "1"))
+def test_a_seed_is_an_integer(seed: object) -> None:
+    with pytest.raises(TypeError, match="`seed` must be an integer"):
+        stream_for("labels", seed)  # type: ignore[arg-type]
+
+
+def test_what_a_seed_picks_stays_what_it_is_from_version_to_version() -> None:
+    images = Images(torch.zeros(6, 1, 1, 1, dtype=torch.uint8), torch.arange(6), tuple("abcdef"))
+    assert hold_out(images, 3, seed=0)[1].labels.tolist() == [1, 2, 4]
+    fold = out_of_fold_scores(torch.zeros(6, 1), torch.arange(6) % 2, num_classes=2, folds=3, epochs=1, seed=0).fold
+    assert fold.tolist() == [2, 0, 1, 1, 0, 2]
+
+
 def test_a_purpose_and_a_seed_give_the_same_stream_everywhere() -> None:
     assert torch.randint(2**30, (2,), generator=stream_for("labels", 7)).tolist() == [842555002, 398758744]

@@ -210,6 +210,17 @@ def _train(sentences: "list[Tagged]", dev: "list[Tagged]", settings: "Training",
     except StoppedError as error:
         print(f"linearcore: {error}", file=sys.stderr)
         sys.exit(INTERRUPTED)
+    except Exception as error:
+        if not settings.compiled or not _is_of_the_compiler(error):
+            raise
+        reason = str(error).partition("\n")[0]
+        raise UsageError(f"torch.compile gave up ({reason}); train without --compile") from error
+
+
+def _is_of_the_compiler(error: Exception) -> bool:
+    # Looked up and not imported: whoever did not compile should not load a compiler.
+    module = sys.modules.get("torch._dynamo.exc")
+    return module is not None and isinstance(error, module.TorchDynamoException)
 
 
 def _print_trained(trained: "Trained", out: Path, sentences: int, dev: int, as_json: bool) -> None:

@@ -30,7 +30,8 @@ def viterbi(emissions: Tensor, chain: Chain, sites: Sites) -> tuple[Tensor, Tens
     best = MaxProduct(chain.transitions)
     fused = _fused_for(emissions, chain)
     if fused:
-        alpha = fused.best_scores(emissions, chain.start, chain.transitions.contiguous(), sites.mask, sites.previous)
+        rows = emissions if emissions.stride(-1) == 1 else emissions.contiguous()
+        alpha = fused.best_scores(rows, *(part.contiguous() for part in chain[:2]), sites.mask, sites.previous)
     else:
         alpha = _best_scores(emissions, chain, sites, best)
     last = alpha[-1] if len(alpha) else emissions.new_zeros(emissions.shape[1:])
@@ -45,7 +46,8 @@ def viterbi(emissions: Tensor, chain: Chain, sites: Sites) -> tuple[Tensor, Tens
 
 def _fused_for(emissions: Tensor, chain: Chain) -> ModuleType | None:
     # Transforms see no Triton kernel, and one that has nothing to do cannot be launched.
-    is_plain = torch._C._are_functorch_transforms_active() or emissions.numel() == 0 or emissions.stride(-1) != 1
+    is_plain = torch._C._are_functorch_transforms_active() or emissions.numel() == 0
+    is_plain = is_plain or any(part.dtype != torch.float32 for part in (emissions, *chain))
     return None if is_plain else fused_for(emissions, *chain)
 
 

@@ -23,7 +23,7 @@ from linearcore.tagging.encoders import BiLSTM
 _DECODED = 4096
 #: Seconds between two looks at the loss, each of which waits for the device.
 _LOOK = 0.5
-#: Keeps the order of an epoch apart from the other uses of a seed.
+#: Keeps the epochs of a seed apart.
 _ORDER = 1_000_003
 
 

@@ -75,7 +75,9 @@ def train(
     folder = None if out is None else Path(out)
     _check(sentences, dev)
     told = settings.to_json()
-    key = {"settings": told, "train": digest(sentences), "dev": digest(dev), "tag": columns}
+    # Compiled steps are the same steps: a run may go on with them, or without.
+    asked = {name: value for name, value in told.items() if name != "compiled"}
+    key = {"settings": asked, "train": digest(sentences), "dev": digest(dev), "tag": columns}
     if folder is not None and fresh:
         shutil.rmtree(folder / FOLDER, ignore_errors=True)
     elif folder is not None and is_store(folder):

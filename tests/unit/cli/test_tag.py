@@ -54,15 +54,38 @@ def test_train_json(tmp_path, capsys):
 
 
 def test_train_takes_options_of_the_loss(tmp_path, capsys, monkeypatch):
-    compile_ = torch.compile
-    monkeypatch.setattr(torch, "compile", lambda loss: compile_(loss, backend="aot_eager"))  # in seconds
+    compile_, traced = torch.compile, []
+    # Without a compiler behind it, which would take a minute.
+    monkeypatch.setattr(torch, "compile", lambda loss: traced.append(loss) or compile_(loss, backend="aot_eager"))
     train = write_conllu(tmp_path / "train.conllu", 60)
     options = ("--unary", "0.5", "--sharpness", "4", "--rank", "2", "--epochs", "1", "--hidden", "16", "--compile")
     assert run("train", "--train", train, "--tag", "upos", "--out", tmp_path / "m", "--json", *options) == 0
     told = json.loads(capsys.readouterr().out)["settings"]
-    assert (told["unary"], told["sharpness"], told["compiled"]) == (0.5, 4.0, True)
+    assert (told["unary"], told["sharpness"], told["compiled"]) == (0.5, 4.0, True) and len(traced) == 1
     head = Tagger.load(tmp_path / "m").model.head
     assert (head.unary, head.surrogate.sharpness) == (0.5, 4.0)
+
+
+def test_a_finished_tagger_is_found_with_and_without_compiling(tmp_path, capsys):
+    train = write_conllu(tmp_path / "train.conllu", 60)
+    options = ("train", "--train", train, "--tag", "upos", "--out", tmp_path / "m", "--epochs", "1", "--hidden", "16")
+    assert run(*options) == run(*options, "--compile") == 0
+
+
+def test_a_compiler_that_is_not_there_is_said_in_a_line(tmp_path, capsys, monkeypatch):
+    from torch._inductor.exc import InductorError
+
+    def broken(loss):
+        def compiled(*given):
+            raise InductorError(RuntimeError("no compiler\nand a trace"), None)
+
+        return compiled
+
+    monkeypatch.setattr(torch, "compile", broken)
+    train = write_conllu(tmp_path / "train.conllu", 60)
+    assert run("train", "--train", train, "--tag", "upos", "--out", tmp_path / "m", "--hidden", "16", "--compile") == 2
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert "torch.compile" in error and "without --compile" in error
 
 
 def test_predict_changes_the_tags_and_nothing_else(files, capsys):

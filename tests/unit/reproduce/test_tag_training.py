@@ -111,6 +111,17 @@ def test_every_sequence_comes_once(shuffled):
             assert len(batch.mask) == 4
 
 
+def test_decoding_has_as_few_batches_as_there_can_be():
+    assert [batch.mask.shape for batch in make_batches(corpus_of([10, 70, 30, 20, 40]), 4, "cpu")] == [(4, 48), (1, 80)]
+
+
+def test_steps_are_compiled_where_it_is_asked():
+    text = read_text("made", None)
+    plan = Plan("made", "bilstm-adam", "ce", 0.01, 0, hidden=4)
+    model = make_model(plan, text, "cpu")
+    assert [make_stepper(model, plan, is_compiled=way)[0].compiled for way in (False, True)] == [False, True]
+
+
 def test_rows_are_constant_only_where_graphs_want_it():
     corpus = corpus_of([10] * 6)
     assert [len(batch.mask) for batch in make_batches(corpus, 4, "cpu")] == [4, 2]

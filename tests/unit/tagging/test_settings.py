@@ -51,3 +51,7 @@ def test_json_has_no_path():
 def test_complaints(options, message):
     with pytest.raises(ValueError, match=message):
         Training(**options)
+
+
+def test_losses_that_are_compiled():
+    assert Training(loss="ce", compiled=True).compiled and Training(compiled=True).compiled

@@ -5,10 +5,13 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from linearcore.kernels.fused._device import on_its_device
+
 #: Tags a program looks at at a time.
 BLOCK = 1024
 
 
+@on_its_device
 def local_scores(emissions: Tensor, chain: tuple[Tensor, ...], links: tuple[Tensor, ...]) -> Tensor:
     """(L, B, |Y|) float32; see `kernels.local_scores`.
 
@@ -20,6 +23,7 @@ def local_scores(emissions: Tensor, chain: tuple[Tensor, ...], links: tuple[Tens
     return _launch(emissions, chain, links, None)[0]
 
 
+@on_its_device
 def local_log_odds(
     emissions: Tensor, chain: tuple[Tensor, ...], links: tuple[Tensor, ...], tags: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -29,6 +33,7 @@ def local_log_odds(
     return scores, own, peak, total
 
 
+@on_its_device
 def local_gradient(
     scores: Tensor, tags: Tensor, links: tuple[Tensor, ...], peak: Tensor, share: Tensor, slope: Tensor, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:

@@ -5,10 +5,13 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from linearcore.kernels.fused._device import on_its_device
+
 #: Classes a program looks at at a time.
 BLOCK = 2048
 
 
+@on_its_device
 def log_odds(scores: Tensor, index: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """(N, 1) each, float32: the label's score, the largest of the others, and Σ exp(other − largest).
 
@@ -24,6 +27,7 @@ def log_odds(scores: Tensor, index: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return own, peak, total
 
 
+@on_its_device
 def log_odds_gradient(scores: Tensor, index: Tensor, peak: Tensor, share: Tensor, slope: Tensor) -> Tensor:
     """(N, C), in the dtype of `scores`: share · exp(s − peak), and the slope at the label."""
     gradient = torch.empty_like(scores, memory_format=torch.contiguous_format)

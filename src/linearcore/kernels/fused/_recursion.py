@@ -8,6 +8,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from linearcore.kernels.fused._device import on_its_device
+
 #: Rows of a tile: the least that Triton multiplies.
 ROWS = 16
 #: Columns and depth of a tile, and into how many parts the depth is cut, so that there is work for every processor. The best
@@ -15,6 +17,7 @@ ROWS = 16
 COLUMNS, DEPTH, PARTS = 128, 32, 16
 
 
+@on_its_device
 def forwards(a: Tensor, weights: Tensor, factors: Tensor, here: Tensor | None) -> Tensor:
     """Fills a[1:] and returns (L, B, 1) z; see `kernels._partition`.
 
@@ -32,6 +35,7 @@ def forwards(a: Tensor, weights: Tensor, factors: Tensor, here: Tensor | None) -
     return z
 
 
+@on_its_device
 def backwards(b: Tensor, weights: Tensor, factors: Tensor, here: Tensor | None) -> Tensor:
     """Fills b[:-1] and returns (L, B, 1) z'."""
     z, parts = b.new_empty(factors.shape[0], b.shape[1], 1), b.new_empty(PARTS, b.shape[1], weights.shape[0])

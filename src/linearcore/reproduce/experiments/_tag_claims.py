@@ -56,7 +56,7 @@ def _speed(rows: Sequence[Row], kind: str, combinations: Sequence[tuple[str, str
         f"{paper['ratio']:g} times as fast as a CRF",
         paper=f"{paper['crf']:g} s against {paper['lc']:g} s",
         ours="; ".join(told) if told else f"not run: {missing}",
-        verdict=_judged(min(factors) >= FASTER, settings) if factors else "not judged",
+        verdict=_judged(min(factors) >= FASTER, settings) if factors else "not judged" if told else "not run",
     )
 
 
