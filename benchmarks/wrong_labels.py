@@ -90,13 +90,13 @@ def digits() -> Pool:
     return Pool(torch.from_numpy(features), torch.from_numpy(labels).long(), 10)
 
 
-def letter(folder: Path | None) -> Pool:
+def letter(folder: Path | None, rows: int = LETTERS) -> Pool:
     """The first rows of UCI letter recognition, whose order is random: a letter and 16 integers each."""
     path = None if folder is None else folder / "letter.csv.xz"
     if path is None or not path.is_file():
         where = "no data folder was given" if folder is None else f"no letter.csv.xz in {folder}"
         raise UsageError(f"letter needs its file, and {where}: pass --data DIR, or leave it out with --sets digits")
-    table = np.loadtxt(path, delimiter=",", skiprows=1, dtype=str, max_rows=LETTERS)
+    table = np.loadtxt(path, delimiter=",", skiprows=1, dtype=str, max_rows=rows)
     labels = torch.tensor([ord(name) - ord("A") for name in table[:, 0]])
     return Pool(torch.from_numpy(table[:, 1:].astype(np.float64)), labels, 26)
 

@@ -24,6 +24,7 @@ SCRIPTS = {
     "fenchel_young.py": ["--classes", "3", "--scales", "1", "--seconds", "0.05"],
     "proposals.py": ["--quick", "--sets", "chains", "--seeds", "1", "--workers", "2"],
     "sampled.py": ["--growth", "20,40", "--search", "30", "--seconds", "0.05", "--least", "2", "--no-compile"],
+    "noisy_letters.py": ["--quick", "--workers", "2"],
     "one_line.py": ["--quick", "--sets", "digits,many"],
     "robust_search.py": ["--quick", "--only", "CE;sphere of radius 1", "--epochs", "1"],
     "streaming.py": ["--megabytes", "1"],
