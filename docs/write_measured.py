@@ -11,6 +11,7 @@ from pathlib import Path
 import _many_tags_page
 import _sampling_page
 import _wrong_labels_page
+from _noisy_letters_section import noisy_letters
 from _tables import RESULTS, ROOT, figure, source, table
 from _tagging_section import tagging
 
@@ -25,6 +26,7 @@ def page() -> str:
         [
             _HEAD,
             one_line(),
+            *noisy_letters(),
             dense("cpu"),
             dense("cuda"),
             fenchel_young(),
