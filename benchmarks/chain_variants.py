@@ -80,6 +80,9 @@ def main() -> int:
     source = "made" if args.quick else "latin"
     data = args.data or (Path(os.environ["LINEARCORE_DATA"]) if "LINEARCORE_DATA" in os.environ else None)
     names = [*PEERS, *VARIANTS] if not args.quick else [*PEERS, *list(VARIANTS)[::3], "pairs ½", "expected neighbours ½"]
+    if args.workers < 1:
+        print(f"chain_variants.py: --workers takes a positive number, got {args.workers}", file=sys.stderr)
+        return 2
     try:
         check_data(data, [source])
     except ValueError as error:

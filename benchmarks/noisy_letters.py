@@ -186,6 +186,9 @@ def main() -> int:
     args = arguments()
     data = args.data or (Path(os.environ["LINEARCORE_DATA"]) if "LINEARCORE_DATA" in os.environ else None)
     plan = QUICK if args.quick else Plan()
+    if args.workers < 1:
+        print(f"noisy_letters.py: --workers takes a positive number, got {args.workers}", file=sys.stderr)
+        return 2
     try:
         rows_of(data, plan)
     except UsageError as error:

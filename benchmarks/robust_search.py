@@ -65,8 +65,10 @@ def main() -> int:
     data = args.data or (Path(os.environ["LINEARCORE_DATA"]) if "LINEARCORE_DATA" in os.environ else None)
     names = [name for name in CANDIDATES if args.only is None or any(word in name for word in args.only.split(";"))]
     try:
-        if not names or args.beside < 1 or args.epochs < 1:
-            raise ValueError(f"--only takes words of {'; '.join(CANDIDATES)}, --beside and --epochs a positive number")
+        if not names:
+            raise ValueError(f"--only takes words of {'; '.join(CANDIDATES)}; got {args.only}")
+        if min(args.beside, args.epochs) < 1:
+            raise ValueError(f"--beside and --epochs take positive numbers, got {args.beside} and {args.epochs}")
         check_data(source, data)
         rows, settings = search(source, data, names, args)
     except (ValueError, OSError) as error:

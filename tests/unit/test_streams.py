@@ -53,8 +53,8 @@ def test_a_seed_is_an_integer(seed: object) -> None:
 
 
 def test_what_a_seed_picks_stays_what_it_is_from_version_to_version() -> None:
-    images = Images(torch.zeros(6, 1, 1, 1, dtype=torch.uint8), torch.arange(6), tuple("abcdef"))
-    assert hold_out(images, 3, seed=0)[1].labels.tolist() == [1, 2, 4]
+    images = Images(torch.zeros(20, 1, 1, 1, dtype=torch.uint8), torch.arange(20), tuple(map(str, range(20))))
+    assert hold_out(images, 6, seed=0)[1].labels.tolist() == [0, 1, 2, 4, 6, 18]
     fold = out_of_fold_scores(torch.zeros(6, 1), torch.arange(6) % 2, num_classes=2, folds=3, epochs=1, seed=0).fold
     assert fold.tolist() == [2, 0, 1, 1, 0, 2]
 

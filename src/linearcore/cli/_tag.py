@@ -77,7 +77,7 @@ def train(
     precision: Annotated[str, typer.Option(help="fp32, bf16, or auto: bf16 on a GPU.")] = "auto",
     device: Annotated[str, typer.Option(help="Where to train, in torch's words: cpu, cuda, cuda:1.")] = "cpu",
     compiled: Annotated[
-        bool, typer.Option("--compile", help="Compile the loss first: faster steps with many tags on a GPU, a later start.")
+        bool, typer.Option("--compile", help="Compile the loss first: meant for many tags on a GPU, and a later start.")
     ] = False,
     seed: Annotated[int, typer.Option(help="Of weights, order and dropout.")] = 0,
     format: Annotated[str, typer.Option(help=f"Of the files: {_FORMATS}")] = "auto",

@@ -42,8 +42,8 @@ class Training:
         tokens: words of a batch, padding included; None suits the encoder.
         precision: "fp32", "bf16" (weights stay in float32), or "auto": bf16 on a GPU that has it.
         seed: of weights, order and dropout.
-        compiled: of losses "lc" and "ce": let torch.compile make the loss faster, which takes a while before the first
-            steps. Made for many tags on a GPU; with `rank` and `unary` it saves most.
+        compiled: of losses "lc" and "ce": let torch.compile fuse the loss, which takes a while before the first steps.
+            Meant for many tags on a GPU.
     """
 
     loss: str = "lc"
