@@ -45,7 +45,7 @@ class Case:
     def told(self, other: str) -> str:
         """The name, with the difference."""
         found, chance = self.points(other) or (0.0, 0.0)
-        return f"{self.name} ({found:+.2f} ± {chance:.2f} points)"
+        return f"{self.name} ({_signed(found)} ± {chance:.2f} points)"
 
     def epochs(self, other: str) -> float | None:
         """How many times as long an epoch of another method takes as one of our best."""
@@ -63,6 +63,14 @@ class Case:
         head = ["method", f"seconds to {target} %", "broadcast CRF ÷ this", "ChainCRF ÷ this", "test accuracy, %"]
         head += ["seconds an epoch", "× token cross-entropy", "peak GiB", "rate"]
         return table(head, [self._cells(row) for row in self.rows.values()])
+
+    def over_time(self) -> str:
+        """Accuracies on dev at some seconds of training, which is what there is where nobody reaches the target."""
+        rows = [row for row in self.rows.values() if row.curve]
+        last = max((row.curve[-1][0] for row in rows), default=0.0)
+        clock = [seconds for seconds in _CLOCK if seconds <= last]
+        head = ["method", *(f"{seconds:g} s" for seconds in clock), "end", "seconds to the end"]
+        return table(head, [[self.labels[row.method], *_looked_at(row, clock)] for row in rows])
 
     def _cells(self, row: Row) -> list[str]:
         base = self.rows["ce"].step_seconds
@@ -149,10 +157,12 @@ def _soonest(cases: Sequence[Case]) -> str:
     found: dict[str, list[str]] = {}
     for case in cases:
         row = case.soonest()
-        found.setdefault("nobody" if row is None else case.labels[row.method], []).append(case.name)
-    if len(found) == 1:
+        found.setdefault("No method" if row is None else case.labels[row.method], []).append(case.name)
+    never = found.pop("No method", [])
+    if len(found) == 1 and not never:
         return f"{next(iter(found))} is first everywhere."
-    return ". ".join(f"{label} is first on {'; '.join(names)}" for label, names in found.items()) + "."
+    told = [f"{label[:1].upper()}{label[1:]} is first on {'; '.join(names)}." for label, names in found.items()]
+    return " ".join([*told, *([f"Not every seed gets there on {'; '.join(never)}, whatever the method."] if never else [])])
 
 
 def _batches(data: dict[str, Any]) -> str:
@@ -191,9 +201,11 @@ def measured(record: dict[str, Any], rows: Sequence[Row]) -> list[str]:
 
 def accuracies(cases: Sequence[Case], data: dict[str, Any]) -> list[str]:
     """A table for each case."""
-    parts = ["## Speed and accuracy", _COLUMNS]
+    parts = ["## Speed and accuracy", _COLUMNS, _FIGURE]
     for case in cases:
         parts += [f"### {case.name}", case.table(f"{data['target']:g}")]
+        if case.soonest() is None:
+            parts += [_OVER_TIME, case.over_time()]
     return parts
 
 
@@ -247,6 +259,16 @@ def variants_section(path: Path) -> list[str]:
     return ["## Variants that were tried", _VARIANTS, about, table(head, rows)]
 
 
+def _looked_at(row: Row, clock: Sequence[float]) -> list[str]:
+    """What the last look had found by then; nothing before the first look, and after the end."""
+    seconds, end = row.curve[-1]
+    cells = []
+    for now in clock:
+        before = [accuracy for then, accuracy in row.curve if then <= now]
+        cells.append(f"{before[-1]:.2f}" if before and now <= seconds else "–")
+    return [*cells, f"{end:.2f}", f"{seconds:.3g}" if seconds < 1000 else f"{seconds:,.0f}"]
+
+
 def _mean(devs: list[dict[str, float]], scale: str) -> float:
     return statistics.mean(dev[scale] for dev in devs)
 
@@ -267,7 +289,7 @@ def _listed(cases: Sequence[Case], other: str, wanted: Sequence[bool | None]) ->
     found = [case for case in known if case.is_better(other) in wanted]
     if len(found) == len(cases) > 1:
         points = sorted((case.points(other) or (0.0, 0.0))[0] for case in found)
-        return f"everywhere, {points[0]:+.2f} to {points[-1]:+.2f} points"
+        return f"everywhere, {_signed(points[0])} to {_signed(points[-1])} points"
     return "; ".join(case.told(other) for case in found) or "nowhere here"
 
 
@@ -275,6 +297,10 @@ def _missing(cases: Sequence[Case], other: str) -> list[str]:
     """Those that cannot be compared."""
     names = [case.name for case in cases if case.points(other) is None]
     return [f"Not compared, since runs failed: {'; '.join(names)}."] if names else []
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.2f}".replace("-", "−")
 
 
 def _range(values: Sequence[float]) -> str:
@@ -321,6 +347,13 @@ behind ±; the linear core is the one that was best on dev."""
 
 _COLUMNS = """The two columns with ÷ say how many times as long a CRF takes to the target. "edge": the rate that dev chose is
 the first or the last of its grid, so that another might do better yet."""
+
+_FIGURE = """![Accuracy on dev against seconds of training, a panel for each data set and encoder](results/paper/tagging/tagging.png)"""
+
+_OVER_TIME = """Accuracy on dev, in per cent, after so many seconds of training:"""
+
+#: Seconds at which those are told.
+_CLOCK = (1.0, 2.0, 5.0, 10.0, 60.0, 300.0)
 
 _KINDS = {"bert": "BERT", "bilstm": "BiLSTM"}
 

@@ -14,6 +14,9 @@ WHERE = "ptb_bilstm-adam"
 SEEDS = tagging.SEEDS["paper"]
 FAILED = {"failed": "the loss is no number after 20 steps", "steps": 800}
 SPEED, SPEED_OF_BERT, ACCURACY, EPOCH, LATIN, MEMORY = range(6)
+#: Where a CRF is beaten that is written badly.
+WITH = "holds with a correction"
+AS_CLAIMED = [WITH, WITH, "holds", "holds", "holds", WITH]
 
 
 def table(results: dict[str, Any]) -> dict[str, Row]:
@@ -147,16 +150,18 @@ def test_margin_is_two_standard_errors_of_the_difference(results):
 
 
 def test_everything_holds_where_everything_is_as_claimed(results):
-    assert verdicts(results) == ["holds"] * 6
+    claims = concluded(results).claims
+    assert [claim.verdict for claim in claims] == AS_CLAIMED
+    assert [claim.correction for claim in claims] == ["n", "n", None, None, None, "n"]
 
 
 def test_speed_is_judged_by_the_slowest_case(results):
     # 15 times the quarter of a second that the fastest linear core takes.
     results["pace_ewt_bilstm-sgd_broadcast"]["seconds"] = 15.001 * 0.25 / 60
-    assert verdicts(results)[SPEED] == "holds"
+    assert verdicts(results)[SPEED] == WITH
     results["pace_ewt_bilstm-sgd_broadcast"]["seconds"] = 14.9 * 0.25 / 60
     claims = concluded(results).claims
-    assert [claim.verdict for claim in claims] == ["does not hold", *["holds"] * 5]
+    assert [claim.verdict for claim in claims] == ["does not hold", *AS_CLAIMED[1:]]
     assert "English EWT, BiLSTM, SGD: LC rank 64 + unary 0.25 s, 14.9 times as fast" in claims[SPEED].ours
     assert "Latin" not in claims[SPEED].ours and claims[SPEED].paper == "78.4 s against 4.5 s"
 
@@ -168,7 +173,7 @@ def test_speed_of_bert_is_a_claim_of_its_own(results):
 
 def test_without_the_pretrained_model_its_claim_is_not_run():
     claims = concluded(made_results(with_bert=False), with_bert=False).claims
-    assert [claim.verdict for claim in claims] == ["holds", "not run", *["holds"] * 4]
+    assert [claim.verdict for claim in claims] == [WITH, "not run", *AS_CLAIMED[2:]]
     assert claims[SPEED_OF_BERT].ours == "not run: the pre-trained model is not installed"
 
 
@@ -176,7 +181,7 @@ def test_linear_core_that_never_gets_there_is_not_fast(results):
     for key in ("lc", "lc-rank", "lc-sampled"):
         change(results, f"run_ewt_bert_{key}_seed", reached=None)
     claims = concluded(results).claims
-    assert claims[SPEED_OF_BERT].verdict == "does not hold" and claims[SPEED].verdict == "holds"
+    assert claims[SPEED_OF_BERT].verdict == "does not hold" and claims[SPEED].verdict == WITH
     assert "English EWT, BERT (MiniLM), AdamW: no linear core reaches it" in claims[SPEED_OF_BERT].ours
     assert "LC all tags never" in concluded(results).alt
 
@@ -193,7 +198,7 @@ def test_crf_that_never_gets_there_leaves_nothing_to_divide(results):
 def test_crf_that_does_not_fit_is_told_and_the_others_are_judged(results):
     results["pace_ptb_bilstm-adam_broadcast"] = {"failed": "out of memory", "tags": 4000}
     found = concluded(results)
-    assert found.claims[SPEED].verdict == "holds"
+    assert found.claims[SPEED].verdict == WITH
     assert "against a broadcast CRF that does not fit and 9.6 times as fast as the ChainCRF" in found.claims[SPEED].ours
     assert "broadcast CRF does not fit, ChainCRF 2.4 s" in found.alt
 
@@ -206,7 +211,12 @@ def test_accuracy_may_be_lower_by_chance_alone(results):
     assert verdicts(results)[ACCURACY] == "holds"
     for seed in SEEDS:
         results[f"run_latin_bilstm-adam_crf_seed{seed}"]["test_accuracy"] += 0.01
-    assert verdicts(results)[ACCURACY] == "does not hold"
+    claim = concluded(results).claims[ACCURACY]
+    assert claim.verdict == "does not hold"
+    assert claim.ours.startswith(
+        "the linear core that dev chose is as accurate or more in 6 of 7, but not on LASLA Latin, BiLSTM, Adam "
+        "(0.17 ± 0.16 points behind). Penn"
+    )
 
 
 def test_accuracy_is_that_of_the_core_that_dev_chose(results):
@@ -226,10 +236,14 @@ def test_case_whose_crf_failed_is_left_out_of_accuracies(results):
 
 def test_epoch_counts_the_faster_of_the_two_over_all_candidates(results):
     change(results, "pace_", "_lc", seconds=1.0)
-    assert verdicts(results)[EPOCH] == "holds"
+    claim = concluded(results).claims[EPOCH]
+    assert claim.verdict == "holds" and claim.ours.startswith("LC all tags at most 250.00, LC rank 64 + unary at most 1.25. ")
     results["pace_latin_bilstm-adam_lc-rank"]["seconds"] = 0.00501
     claim = concluded(results).claims[EPOCH]
     assert claim.verdict == "does not hold" and "LC rank 64 + unary 1.25" in claim.ours
+    # Nor may each case have a form of its own.
+    results["pace_latin_bilstm-adam_lc"]["seconds"] = 0.004
+    assert verdicts(results)[EPOCH] == "does not hold"
     # A sampled step is no step over all candidates.
     results["pace_latin_bilstm-adam_lc-sampled"]["seconds"] = 0.001
     assert verdicts(results)[EPOCH] == "does not hold"
@@ -258,7 +272,7 @@ def test_latin_wants_more_than_chance(results):
 
 
 @pytest.mark.parametrize(
-    ("ours", "broadcast", "word"), [(61, 4, "holds"), (60, 4, "does not hold"), (15, 0, "does not hold")]
+    ("ours", "broadcast", "word"), [(61, 4, WITH), (60, 4, "does not hold"), (15, 0, "does not hold")]
 )
 def test_memory_is_judged_at_40_gb(results, ours, broadcast, word):
     results["memory_lc-rank"]["sequences"]["40"] = ours
@@ -276,7 +290,7 @@ def test_memory_is_told_in_the_order_of_numbers(results):
 
 def test_without_a_gpu_there_is_no_claim_about_memory(results):
     held = {name: value for name, value in results.items() if not name.startswith("memory_")}
-    assert verdicts(held) == ["holds"] * 5
+    assert verdicts(held) == AS_CLAIMED[:-1]
 
 
 def test_words_stand_for_the_figure(results):

@@ -13,6 +13,8 @@ from linearcore.reproduce.experiments._tag_training import ENCODINGS, TARGET
 FASTER, EPOCH = 15.0, 1.25
 #: Those that look at all candidates of a site.
 LOCAL = ("lc", "lc-rank")
+#: Most of what a CRF takes is a matter of how it is written.
+WRITING = "n"
 
 
 def claims(rows: Sequence[Row], memory: dict[str, Any], settings: Settings) -> list[Claim]:
@@ -25,8 +27,8 @@ def claims(rows: Sequence[Row], memory: dict[str, Any], settings: Settings) -> l
     return [*found, _memory(memory)] if memory else found
 
 
-def _judged(holds: bool, settings: Settings) -> Verdict:
-    return verdict(holds) if settings.is_paper else "not judged"
+def _judged(holds: bool, settings: Settings, correction: str | None = None) -> Verdict:
+    return verdict(holds, correction) if settings.is_paper else "not judged"
 
 
 def _speed(rows: Sequence[Row], kind: str, combinations: Sequence[tuple[str, str]], settings: Settings) -> Claim:
@@ -56,49 +58,60 @@ def _speed(rows: Sequence[Row], kind: str, combinations: Sequence[tuple[str, str
         f"{paper['ratio']:g} times as fast as a CRF",
         paper=f"{paper['crf']:g} s against {paper['lc']:g} s",
         ours="; ".join(told) if told else f"not run: {missing}",
-        verdict=_judged(min(factors) >= FASTER, settings) if factors else "not judged" if told else "not run",
+        verdict=_judged(min(factors) >= FASTER, settings, WRITING) if factors else "not judged" if told else "not run",
+        correction=WRITING,
     )
 
 
 def _accuracy(rows: Sequence[Row], combinations: Sequence[tuple[str, str]], settings: Settings) -> Claim:
     """Whether speed is paid for in accuracy."""
-    told, holds = [], []
+    told, holds, behind = [], [], []
     for source, encoding in combinations:
         table = by_method(rows, source, encoding)
         ours = best_on_dev(table)
-        if ours is None or table["crf"].accuracy is None:
+        if ours is None or ours.accuracy is None or table["crf"].accuracy is None:
             continue
-        holds.append((ours.accuracy or 0.0) >= table["crf"].accuracy - margin(table["crf"], ours))
+        gap, chance = table["crf"].accuracy - ours.accuracy, margin(table["crf"], ours)
+        holds.append(gap <= chance)
+        behind += [] if holds[-1] else [f"{_where(source, encoding)} ({gap:.2f} ± {chance:.2f} points behind)"]
         told.append(
             f"{_where(source, encoding)}: "
             + ", ".join(f"{METHODS[key].label} {_percent(row)}" for key, row in table.items() if key != "broadcast")
         )
+    short = f"the linear core that dev chose is as accurate or more in {sum(holds)} of {len(holds)}"
+    short += f", but not on {'; '.join(behind)}" if behind else ""
     return Claim(
         claim="The linear core tags as well as a CRF in the end",
         paper=f"both reach {TARGET:g} %; final accuracies are not given",
-        ours="; ".join(told),
+        ours=f"{short}. {'; '.join(told)}",
         verdict=_judged(all(holds), settings) if holds else "not judged",
     )
 
 
 def _epoch(rows: Sequence[Row], combinations: Sequence[tuple[str, str]], settings: Settings) -> Claim:
     """The price of a chain over no chain at all."""
-    told, factors = [], []
+    told: list[str] = []
+    factors: dict[str, list[float]] = {}
     for source, encoding in combinations:
         table = by_method(rows, source, encoding)
         base = table["ce"].step_seconds
         own = {key: value for key in (*OURS, "crf") if (value := table[key].step_seconds) is not None}
-        local = [own[key] for key in LOCAL if key in own]
-        if base is None or not local:
+        if base is None:
             continue
-        factors.append(min(local) / base)
+        for key in LOCAL:
+            # Who has no step that fits has one that lasts for ever.
+            factors.setdefault(key, []).append(own.get(key, float("inf")) / base)
         ratios = ", ".join(f"{METHODS[key].label} {value / base:.2f}" for key, value in own.items())
         told.append(f"{_where(source, encoding)}: {ratios} (cross-entropy {1e3 * base:.2f} ms a step)")
+    most = {key: max(found) for key, found in factors.items()}
+    short = ", ".join(f"{METHODS[key].label} at most {value:.2f}" for key, value in most.items())
     return Claim(
-        claim=f"An epoch over all local candidates takes at most {EPOCH:g} times as long as with token cross-entropy (ours)",
+        claim=f"A linear core that looks at all candidates of every site has an epoch of at most {EPOCH:g} times token "
+        "cross-entropy's (ours)",
         paper="not timed",
-        ours="; ".join(told),
-        verdict=_judged(max(factors) <= EPOCH, settings) if factors else "not judged",
+        ours=f"{short}. {'; '.join(told)}",
+        # One form for all data and encoders, not the fastest of each.
+        verdict=_judged(min(most.values()) <= EPOCH, settings) if most else "not judged",
     )
 
 
@@ -128,9 +141,10 @@ def _memory(memory: dict[str, Any]) -> Claim:
     words = next(iter(memory.values()))["words"]
     return Claim(
         claim="A CRF forces small batches, a linear core does not",
-        paper="batch 8 because of the CRF's memory, O(L|Y|²)",
+        paper="batch 8 because of the CRF, whose graph holds 4000 × 4000 transitions for every position",
         ours=f"largest batch of sequences of {words} words, one training step, 4000 tags: {'; '.join(told)}",
-        verdict=verdict(first > FASTER * max(1, other)),
+        verdict=verdict(first > FASTER * max(1, other), WRITING),
+        correction=WRITING,
     )
 
 
