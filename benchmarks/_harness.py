@@ -178,9 +178,9 @@ def command(script: str) -> str:
     words = iter(sys.argv[1:])
     for word in words:
         name, _, value = word.partition("=")
-        if name in ("--out", "--data") and not value:
+        if name in ("--out", "--data", "--work") and not value:
             next(words, None)
-        kept += {"--out": [], "--data": ["--data DIR"]}.get(name, [word])
+        kept += {"--out": [], "--work": [], "--data": ["--data DIR"]}.get(name, [word])
     return " ".join([f"python benchmarks/{script}", *kept])
 
 

@@ -1,24 +1,25 @@
 """Which local loss of a linear-core chain tags best: forms of neighbours, of the surrogate, of the transitions.
 
 Every variant trains the tagger of `linearcore reproduce tagging` on Latin (3,499 tags) with the same encoder, order, rate
-and steps; figures are of the dev part, decoded by a beam with the transitions as they are, and scaled by other factors. The
-CRF and token cross-entropy stand beside them.
+and steps; figures are of the dev part, decoded by a beam with the transitions as they are, and scaled by other factors.
+Token cross-entropy stands beside them; ChainCRF, whose step takes several times theirs, has its place in `tagging` itself.
 """
 
 import argparse
-import multiprocessing
 import os
 import sys
+import tempfile
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from _chain_variants import VARIANTS, VariantModel
+from _chain_variants import VARIANTS, Variant, VariantModel
 from _harness import command
+from _work import keep, kept, processes
 from linearcore._progress import Progress
 from linearcore._record import write_record
 from linearcore.reproduce.experiments import _tag_training as training
@@ -31,7 +32,7 @@ from linearcore.tagging.encoders import BiLSTM
 
 #: Factors of the transitions when decoding; 1 is what was trained, 0 each tag on its own.
 SCALES = (0.0, 0.5, 0.75, 1.0, 1.25)
-PEERS = {"token cross-entropy": "ce", "ChainCRF": "crf"}
+PEERS = {"token cross-entropy": "ce"}
 
 
 def one_run(name: str, source: str, rate: float, seed: int, data: Path | None, device: str) -> dict[str, Any]:
@@ -88,14 +89,17 @@ def main() -> int:
     except ValueError as error:
         print(f"{error}; or look at toy size with --quick", file=sys.stderr)
         return 2
-    rows = _perform(names, source, args, data)
+    with tempfile.TemporaryDirectory() as temporary:
+        work = args.work or Path(temporary)
+        work.mkdir(parents=True, exist_ok=True)
+        rows = _perform(names, source, args, data, work)
     settings = {
         "data": read_text(source, data).hash,
         "device": args.device,
         "rate": args.rate,
         "seeds": args.seeds,
         "source": source,
-        "variants": {name: asdict(variant) | {"surrogate": repr(variant.surrogate)} for name, variant in VARIANTS.items()},
+        "variants": {name: _told(VARIANTS[name]) for name in names if name in VARIANTS},
         "workers": args.workers,
     }
     write_record(args.out, command=command("chain_variants.py"), settings=settings, results=rows, seed=0)
@@ -105,24 +109,35 @@ def main() -> int:
     return 0
 
 
-def _perform(names: list[str], source: str, args: argparse.Namespace, data: Path | None) -> list[dict[str, Any]]:
-    """All runs, side by side; in the order of names and seeds."""
-    context = multiprocessing.get_context("spawn")
-    rows = []
-    with (
-        ProcessPoolExecutor(args.workers, context, initializer=torch.set_num_threads, initargs=(1,)) as pool,
-        Progress() as progress,
-        progress.part("runs", len(names) * args.seeds) as part,
-    ):
-        futures = [
-            pool.submit(one_run, name, source, args.rate, seed, data, args.device)
-            for seed in range(args.seeds)
-            for name in names
-        ]
-        for future in as_completed(futures):
-            rows.append(future.result())
+def _perform(names: list[str], source: str, args: argparse.Namespace, data: Path | None, work: Path) -> list[dict[str, Any]]:
+    """All runs, side by side, without those that `work` holds already; in the order of names and seeds."""
+    wanted = {(seed, name): _depends(name, source, args.rate, seed, data) for seed in range(args.seeds) for name in names}
+    found = {key: row for key, what in wanted.items() if (row := kept(work, what)) is not None}
+    with processes(args.workers) as pool, Progress() as progress, progress.part("runs", len(wanted)) as part:
+        part.advance(len(found))
+        waiting = {
+            pool.submit(one_run, name, source, args.rate, seed, data, args.device): (seed, name)
+            for seed, name in wanted
+            if (seed, name) not in found
+        }
+        for future in as_completed(waiting):
+            key = waiting[future]
+            found[key] = future.result()
+            keep(work, wanted[key], found[key])
             part.advance()
-    return sorted(rows, key=lambda row: (row["seed"], names.index(row["name"])))
+            print(f"{key[1]}, seed {key[0]}: dev {found[key]['dev']['1']:.2f} %", file=sys.stderr, flush=True)
+    return [found[key] for key in wanted]
+
+
+def _depends(name: str, source: str, rate: float, seed: int, data: Path | None) -> dict[str, Any]:
+    """All that decides a run; not where it runs, which it hardly feels."""
+    how = _told(VARIANTS[name]) if name in VARIANTS else {}
+    text = read_text(source, data).hash
+    return {"name": name, "how": how, "source": source, "data": text, "rate": rate, "seed": seed, "scales": SCALES}
+
+
+def _told(variant: Variant) -> dict[str, Any]:
+    return asdict(variant) | {"surrogate": repr(variant.surrogate)}
 
 
 def arguments() -> argparse.Namespace:
@@ -137,6 +152,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rate", type=float, default=0.01, help="the learning rate of all (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=1, help="runs of each variant (default: %(default)s)")
     parser.add_argument("--workers", type=int, default=1, help="runs side by side (default: %(default)s)")
+    parser.add_argument("--work", type=Path, help="folder for finished runs, from which an interrupted command goes on")
     parser.add_argument("--quick", action="store_true", help="made-up text and some variants only, in seconds")
     default = Path(__file__).parent / "results" / "chain_variants.json"
     parser.add_argument("--out", type=Path, default=default, help="the record (default: benchmarks/results)")

@@ -9,12 +9,10 @@ in any choice.
 """
 
 import argparse
-import multiprocessing
 import os
 import statistics
 import sys
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import pairwise
@@ -27,6 +25,7 @@ from rich.table import Table
 from torch import Tensor, nn
 
 from _harness import command
+from _work import processes
 from linearcore import LinearCore, multiclass_loss
 from linearcore._progress import Progress
 from linearcore._record import write_record
@@ -138,9 +137,8 @@ def _trained(inputs: Tensor, labels: Tensor, loss: Loss, scale: float, seed: int
 def compare(data: Path | None, plan: Plan, workers: int) -> list[dict[str, Any]]:
     """A row for each law and loss: what was tried, what was chosen, and what came of it."""
     cases = [(law, loss) for law in LAWS for loss in LOSSES]
-    context = multiprocessing.get_context("spawn")
     with (
-        ProcessPoolExecutor(workers, context, initializer=torch.set_num_threads, initargs=(1,)) as pool,
+        processes(workers) as pool,
         Progress() as progress,
         progress.part("networks", len(cases) * (len(plan.scales) + len(plan.seeds))) as part,
     ):

