@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from linearcore.reproduce.experiments._noise_gradients import BINS, described, histogram, magnitudes, share_at_one
 from linearcore.reproduce.experiments._noise_images import LAWS, draw_labels, read_images
 from linearcore.reproduce.experiments._noise_losses import LOSSES
-from linearcore.reproduce.experiments._noise_methods import METHODS, SMALL_METHODS, Config, choose
+from linearcore.reproduce.experiments._noise_methods import METHODS, SMALL_METHODS, Config, ranked
 from linearcore.reproduce.experiments._noise_training import known_about
 from linearcore.surrogates import LinearCore
 from linearcore.vision import Images
@@ -20,8 +20,6 @@ LABELS = torch.arange(64) % 10
 OWN = SCORES.gather(1, LABELS[:, None])
 #: (64, 9): margins over all competitors.
 MARGINS = (OWN - SCORES)[F.one_hot(LABELS, 10) == 0].reshape(64, 9)
-#: (64, 9): their centred scores.
-OTHERS = (SCORES - SCORES.mean(1, keepdim=True))[F.one_hot(LABELS, 10) == 0].reshape(64, 9)
 
 
 def test_losses_are_what_their_names_say():
@@ -33,7 +31,6 @@ def test_losses_are_what_their_names_say():
         "gce": (1 - p**0.7) / 0.7,
         # One-sided, logistic, τ = 1, mean over competitors.
         "lc": torch.where(MARGINS <= 1, 1 - MARGINS + 2 * math.log(2), 2 * F.softplus(1 - MARGINS)).mean(1),
-        "centered": torch.where(OTHERS >= -1, 1 + OTHERS + 2 * math.log(2), 2 * F.softplus(1 + OTHERS)).mean(1),
         "unhinged": 1 - MARGINS.mean(1),
         # All of a sphere lies in the core.
         "robust": 2 + 2 * math.log(2) - 10 / 9 * on_sphere.gather(1, LABELS[:, None]).squeeze(1),
@@ -65,9 +62,9 @@ def test_every_configuration_can_be_used_and_differs(key):
 
 def test_choice_is_the_first_of_the_best_that_did_not_fail():
     best = {"noisy_validation_accuracy": 60.0}
-    assert choose([{"noisy_validation_accuracy": 55.0}, best, best]) == 1
-    assert choose([{"failed": "…"}, {"noisy_validation_accuracy": 0.0}]) == 1
-    assert choose([{"failed": "…"}, {"failed": "…"}]) == 0
+    assert ranked([{"noisy_validation_accuracy": 55.0}, best, best]) == [1, 2, 0]
+    assert ranked([{"failed": "…"}, {"noisy_validation_accuracy": 0.0}]) == [1, 0]
+    assert ranked([{"failed": "…"}, {"failed": "…"}]) == [0, 1]
 
 
 def test_words_of_a_configuration():

@@ -72,10 +72,9 @@ class _Judge:
 def _above(judge: _Judge, rival: str, words: str, note: str = "") -> Claim:
     """The paper's linear core against a rival, rate by rate."""
     kind = rival.partition("-")[0]
-    shown = [rival, "lc", "centered"] if rival.endswith("tuned") else [rival, "lc"]
     holds = all(judge.value("lc", "instance", rate) > judge.value(rival, "instance", rate) for rate in judge.noisy_rates)
     holds = holds and judge.has(rival)
-    told = "; ".join(f"{_percent(rate)}: {judge.told(rate, *shown)}" for rate in judge.noisy_rates)
+    told = "; ".join(f"{_percent(rate)}: {judge.told(rate, rival, 'lc')}" for rate in judge.noisy_rates)
     return Claim(
         claim=words,
         paper=_papers(kind, "lc"),

@@ -37,9 +37,9 @@ def _generalized(options: Mapping[str, Any]) -> Loss:
     return partial(generalized_cross_entropy, reduction="none", **options)
 
 
-def _linear_core(form: str, options: Mapping[str, Any]) -> Loss:
+def _linear_core(options: Mapping[str, Any]) -> Loss:
     # The mean over competitors: at the same step the sum of nine would be another learning rate, and did worse.
-    how: dict[str, Any] = {"surrogate": PAPER_CORE, "form": form, "normalize": True, "reduction": "none"}
+    how: dict[str, Any] = {"surrogate": PAPER_CORE, "form": "pairwise", "normalize": True, "reduction": "none"}
     return partial(multiclass_loss, **how, **options)
 
 
@@ -54,8 +54,7 @@ def _robust(options: Mapping[str, Any]) -> Loss:
 LOSSES: Mapping[str, NoiseLoss] = {
     "ce": NoiseLoss("CE", _cross_entropy),
     "gce": NoiseLoss("GCE", _generalized),
-    "lc": NoiseLoss("LC", partial(_linear_core, "pairwise")),
-    "centered": NoiseLoss("LC centered", partial(_linear_core, "centered")),
+    "lc": NoiseLoss("LC", _linear_core),
     "unhinged": NoiseLoss("unhinged", _unhinged),
     "robust": NoiseLoss("robust preset", _robust),
 }

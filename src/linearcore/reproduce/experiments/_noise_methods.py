@@ -73,8 +73,6 @@ METHODS: Mapping[str, Method] = {
     "ce-tuned": Method("tuned CE", "ce", _grid(_SCALES)),
     "gce-tuned": Method("tuned GCE", "gce", _grid((1.0, 0.2), ({"q": 0.5}, {"q": 0.7}))),
     "lc": Method("LC as in the paper", "lc", _PAPERS),
-    # In the core its gradient is a tenth of that of the pairwise form.
-    "centered": Method("tuned LC centered", "centered", _grid((10.0, 3.0, 1.0, 0.3))),
     "unhinged-tuned": Method("tuned unhinged", "unhinged", _grid(_SCALES)),
     "robust": Method(LOSSES["robust"].label, "robust", _grid((0.1, 0.03, 0.01, 0.003))),
 }
@@ -85,14 +83,12 @@ SMALL_METHODS: Mapping[str, Method] = {
 }
 
 
-def choose(tuned: Sequence[Mapping[str, Any]]) -> int:
-    """Which of the runs that tuned a method did best on the noisy labels that were held out; the first of equals.
-
-    Where all have failed it is the first: so will the runs with it, and their records will say so.
+def ranked(tuned: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Places of the runs that tuned a method, best first by the noisy labels that were held out; who failed comes last.
 
     Example:
-        >>> choose([{"failed": "…"}, {"noisy_validation_accuracy": 41.0}, {"noisy_validation_accuracy": 41.5}])
-        2
+        >>> ranked([{"failed": "…"}, {"noisy_validation_accuracy": 41.0}, {"noisy_validation_accuracy": 41.5}])
+        [2, 1, 0]
     """
     known = [-1.0 if "failed" in run else float(run["noisy_validation_accuracy"]) for run in tuned]
-    return known.index(max(known))
+    return sorted(range(len(known)), key=lambda place: -known[place])

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from linearcore.reproduce.experiments._noise_methods import Method, choose
+from linearcore.reproduce.experiments._noise_methods import Config, Method, ranked
 
 #: The rates of the paper's Table 2, and its test accuracies in per cent. Its GCE has the best q of a grid at every rate.
 PAPER_RATES = (0.2, 0.3, 0.4, 0.5, 0.6)
@@ -72,6 +72,9 @@ class Row:
         }
 
 
+#: Configurations of a method that are tried at whole length, after all were tried at short length.
+WHOLE = 2
+
 #: Numbers of runs whose means stand in the table, and their digits.
 _TOLD = {
     "agreement": 2, "auc_loss": 4, "auc_margin": 4, "best_accuracy": 2, "realised_rate": 4, "train_accuracy": 2,
@@ -85,9 +88,26 @@ def run_name(column: Column, method: str, seed: int) -> str:
 
 
 def tune_names(method: str, methods: Mapping[str, Method]) -> tuple[str, ...]:
-    """Of the parts that tune, one for each configuration; none if there is no choice."""
+    """Of the short parts that tune, one for each configuration; none if there is no choice."""
     row = methods[method]
     return tuple(f"tune_{method}_{place}" for place in range(len(row.configs))) if row.is_tuned else ()
+
+
+def whole_names(method: str, methods: Mapping[str, Method]) -> tuple[str, ...]:
+    """Of the parts that try the best of those once more, for as many epochs as the runs that count."""
+    row = methods[method]
+    return tuple(f"tune_{method}_whole{place}" for place in range(min(WHOLE, len(row.configs)))) if row.is_tuned else ()
+
+
+def short_list(results: Mapping[str, Any], method: str, methods: Mapping[str, Method]) -> list[int]:
+    """Places of the configurations that are tried once more."""
+    return ranked([results[name] for name in tune_names(method, methods)])[:WHOLE]
+
+
+def chosen(results: Mapping[str, Any], method: str, methods: Mapping[str, Method]) -> int:
+    """The place of the configuration that counts: the best at whole length of those that were best at short length."""
+    wholes = [results[name] for name in whole_names(method, methods)]
+    return short_list(results, method, methods)[ranked(wholes)[0]] if wholes else 0
 
 
 def rows_of(results: Mapping[str, Any], columns: Iterable[Column], methods: Iterable[str]) -> list[Row]:
@@ -104,14 +124,21 @@ def choices_of(results: Mapping[str, Any], methods: Mapping[str, Method]) -> lis
     """For every method that was tuned, what was tried and what was chosen."""
     found = []
     for key, method in methods.items():
-        tuned = [results[name] for name in tune_names(key, methods)]
-        if tuned:
+        names = tune_names(key, methods)
+        if names:
+            wholes = dict(zip(short_list(results, key, methods), whole_names(key, methods), strict=True))
             tried = [
-                config.to_json() | {"noisy_validation_accuracy": run.get("noisy_validation_accuracy")}
-                for config, run in zip(method.configs, tuned, strict=True)
+                _tried(config, results[name], results[wholes[place]] if place in wholes else {})
+                for place, (config, name) in enumerate(zip(method.configs, names, strict=True))
             ]
-            found.append({"row": key, "chosen": choose(tuned), "tried": tried})
+            found.append({"row": key, "chosen": chosen(results, key, methods), "tried": tried})
     return found
+
+
+def _tried(config: Config, short: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration, and how many noisy labels it gave itself; None where it failed or was not tried."""
+    told = {"noisy_validation_accuracy": short, "noisy_validation_accuracy_whole": whole}
+    return config.to_json() | {name: run.get("noisy_validation_accuracy") for name, run in told.items()}
 
 
 def at(rows: Sequence[Row], method: str, law: str, rate: float) -> Row | None:

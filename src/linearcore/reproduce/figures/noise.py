@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Any
 
 from linearcore.reproduce.figures._style import (
-    BLUE,
     GREEN,
     OLIVE,
     ORANGE,
@@ -24,7 +23,6 @@ _STYLES = {
     "ce-tuned": (RED, "--"),
     "gce-tuned": (ORANGE, "-"),
     "lc": (SKY, "-"),
-    "centered": (BLUE, "--"),
     "unhinged-tuned": (OLIVE, "--"),
     "robust": (GREEN, "-"),
 }
