@@ -1,6 +1,6 @@
 """Writes pages in docs from the records in benchmarks/results: no figure there is typed by hand.
 
-They are measured.md, sampling.md, finding-wrong-labels.md, and many-tags.md once its record is there.
+They are measured.md, sampling.md, finding-wrong-labels.md, many-tags.md and noisy-images.md.
 
 python docs/write_measured.py
 """
@@ -9,6 +9,7 @@ import argparse
 from pathlib import Path
 
 import _many_tags_page
+import _noisy_images_page
 import _sampling_page
 import _wrong_labels_page
 from _noisy_letters_section import noisy_letters
@@ -293,6 +294,8 @@ PAGES = {
     "measured.md": page,
     "sampling.md": _sampling_page.page,
     "finding-wrong-labels.md": _wrong_labels_page.page,
+    "many-tags.md": _many_tags_page.page,
+    "noisy-images.md": _noisy_images_page.page,
 }
 
 
@@ -301,8 +304,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=ROOT / "docs", help="folder to write to (default: docs)")
     args = parser.parse_args()
-    pages = PAGES | ({"many-tags.md": _many_tags_page.page} if _many_tags_page.RECORD.is_file() else {})
-    for name, write in pages.items():
+    for name, write in PAGES.items():
         (args.out / name).write_text(write(), encoding="utf-8")
         print(f"written to {args.out / name}")
 

@@ -13,10 +13,11 @@ from linearcore.reproduce._experiment import After, RecordedRun, Settings
 from linearcore.reproduce.experiments import _noise_training, noise
 from linearcore.reproduce.experiments._noise_images import LAWS, draw_labels, read_images
 from linearcore.reproduce.experiments._noise_methods import METHODS, SMALL_METHODS, Config
-from linearcore.reproduce.experiments._noise_table import PAPER_RATES, run_name, tune_names, whole_names
+from linearcore.reproduce.experiments._noise_table import PAPER_RATES, tune_names, whole_names
 from linearcore.reproduce.experiments._noise_training import Plan, train_run, tune_run
 from linearcore.reproduce.figures import draw
 from linearcore.vision import Run, hold_out
+from tests.reproduce.made_noise import AREAS, AS_IN_THE_PAPER, made_up
 
 PAPER = Settings(scale="paper")
 TOY = Plan("made-up", "ce", Config(), "instance", 0.4, 0)
@@ -210,12 +211,12 @@ def small_source(monkeypatch):
 def test_budget_is_the_same_and_what_matters_comes_first(small_source):
     parts = list(noise.parts(PAPER))
     tuned = [name for name in parts if name.startswith("tune")]
-    assert parts[: len(tuned)] == tuned and len(tuned) == 4 * (8 + 2)
-    assert [name for name in tuned if "whole" in name] == tuned[-8:]
+    assert parts[: len(tuned)] == tuned and len(tuned) == 5 * (8 + 2)
+    assert [name for name in tuned if "whole" in name] == tuned[-10:]
     assert all(len(method.configs) in (1, 8) for method in METHODS.values())
     runs = parts[len(tuned) :]
-    assert len(runs) == 6 * (2 * 3 + 4 + 1)
-    groups = [runs[start : start + 6] for start in range(0, len(runs), 6)]
+    assert len(runs) == 7 * (2 * 3 + 4 + 1)
+    groups = [runs[start : start + 7] for start in range(0, len(runs), 7)]
     where = [{name.partition("_")[2].split("_")[0] + name.split("_")[2] + name.split("_")[4] for name in g} for g in groups]
     assert [one for group in where for one in group] == [
         "instance0.4seed1", "instance0seed1", "instance0.2seed1", "instance0.3seed1", "instance0.5seed1", "instance0.6seed1",
@@ -234,43 +235,6 @@ def test_paper_recipe():
     assert (tuning.recipe("cpu").loss_scale, tuning.recipe("cpu").decay) == (0.02, 2e-3)
 
 
-#: Test accuracies at 0, 20, 30, 40, 50 and 60 %, and at 40 % of symmetric noise.
-AS_IN_THE_PAPER = {
-    "ce": (94, 83.2, 77.83, 72.88, 61.08, 37.5, 70),
-    "ce-tuned": (94, 84, 78, 73, 62, 38, 71),
-    "gce-tuned": (93.5, 83.23, 77.9, 72.93, 61.14, 37.57, 85),
-    "lc": (94, 84.24, 80.52, 75.49, 63.57, 39.86, 75),
-    "unhinged-tuned": (93, 86, 82, 77, 65, 41, 77),
-    "robust": (93.6, 92, 91, 89.2, 70, 45, 88),
-}
-AREAS = {"ce": 0.7, "ce-tuned": 0.8, "robust": 0.97}
-
-
-def made_up(accuracies=AS_IN_THE_PAPER, areas=AREAS, failed=()):
-    """Results of all parts, the three seeds 0.1 apart."""
-    results = {}
-    columns = sorted(noise.COLUMNS["paper"], key=lambda column: (column.law, column.rate))
-    for key in METHODS:
-        for name in tune_names(key, METHODS):
-            results[name] = {
-                "noisy_validation_accuracy": 50.0 + (name[-1] == "5"),
-                "noisy_labels": "…",
-                "realised_rate": 0.4,
-            }
-        # The second of the short list overtakes the first, which was the sixth.
-        results |= {name: {"noisy_validation_accuracy": 45.0 + int(name[-1])} for name in whole_names(key, METHODS)}
-        for column, value in zip(columns, accuracies[key], strict=True):
-            area = areas.get(key, 0.75) if column.rate else None
-            for seed in column.seeds:
-                results[run_name(column, key, seed)] = {
-                    "test_accuracy": value + (0.1 * (seed - 2) if len(column.seeds) > 1 else 0.0),
-                    "best_accuracy": value + 1, "auc_margin": area, "auc_loss": area and area - 0.01,
-                    "agreement": 60.0, "wrong_learned": area and 20.0,
-                    "train_accuracy": 80.0, "realised_rate": column.rate, "noisy_labels": "…", "curve": [value],
-                }  # fmt: skip
-    return results | {name: {"failed": "loss is not finite in epoch 3"} for name in failed}
-
-
 def with_values(key, *values):
     """As in the paper, but for one row."""
     return made_up(AS_IN_THE_PAPER | {key: values})
@@ -285,7 +249,7 @@ HOLDS, FAILS = ("holds", None), ("does not hold", None)
 
 def test_table_has_means_and_spreads():
     data = noise.conclude(made_up(), PAPER).data
-    assert len(data["rows"]) == 6 * 7
+    assert len(data["rows"]) == 7 * 7
     rows = {(row["row"], row["law"], row["rate"]): row for row in data["rows"]}
     first = rows["robust", "instance", 0.4]
     assert (first["mean"], first["spread"], first["seeds"]) == (89.2, 0.1, [1, 2, 3])

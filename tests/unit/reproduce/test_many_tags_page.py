@@ -1,7 +1,6 @@
 """docs/many-tags.md is what its record says: here of one that nobody measured."""
 
 import json
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -184,19 +183,6 @@ def test_variants_are_ranked_by_dev(written, tmp_path):
     wanted += ["| better | 89.50 ± 0.71 | 89.50 |", "| plain | 88.50 ± 0.71 | 88.50 |", "| tokens | 85.50 ± 0.71 | – |"]
     assert text.splitlines()[-5:] == wanted
     assert "Variants" not in written(made_results())
-
-
-def test_page_is_written_once_its_record_is_there(many_tags, tmp_path, monkeypatch):
-    import write_measured
-
-    monkeypatch.setattr(write_measured, "PAGES", {})
-    monkeypatch.setattr(many_tags, "RECORD", tmp_path / "results.json")
-    monkeypatch.setattr(sys, "argv", ["write_measured.py", "--out", str(tmp_path)])
-    write_measured.main()
-    assert not list(tmp_path.iterdir())
-    write_made(many_tags.RECORD, concluded(made_results()))
-    write_measured.main()
-    assert (tmp_path / "many-tags.md").read_text("utf-8") == many_tags.page()
 
 
 def test_no_line_is_too_long_but_in_tables(written):

@@ -26,11 +26,13 @@ def test_losses_are_what_their_names_say():
     p = SCORES.softmax(1).gather(1, LABELS[:, None]).squeeze(1)
     centred = SCORES - SCORES.mean(1, keepdim=True)
     on_sphere = centred / centred.norm(dim=1, keepdim=True)
+    odds = p.logit()
     expected = {
         "ce": -p.log(),
         "gce": (1 - p**0.7) / 0.7,
         # One-sided, logistic, τ = 1, mean over competitors.
         "lc": torch.where(MARGINS <= 1, 1 - MARGINS + 2 * math.log(2), 2 * F.softplus(1 - MARGINS)).mean(1),
+        "logodds": torch.where(odds <= 1, 1 - odds + 2 * math.log(2), 2 * F.softplus(1 - odds)),
         "unhinged": 1 - MARGINS.mean(1),
         # All of a sphere lies in the core.
         "robust": 2 + 2 * math.log(2) - 10 / 9 * on_sphere.gather(1, LABELS[:, None]).squeeze(1),

@@ -37,6 +37,10 @@ def _generalized(options: Mapping[str, Any]) -> Loss:
     return partial(generalized_cross_entropy, reduction="none", **options)
 
 
+def _logodds(options: Mapping[str, Any]) -> Loss:
+    return partial(multiclass_loss, surrogate=PAPER_CORE, form="logodds", reduction="none", **options)
+
+
 def _linear_core(options: Mapping[str, Any]) -> Loss:
     # The mean over competitors: at the same step the sum of nine would be another learning rate, and did worse.
     how: dict[str, Any] = {"surrogate": PAPER_CORE, "form": "pairwise", "normalize": True, "reduction": "none"}
@@ -55,6 +59,7 @@ LOSSES: Mapping[str, NoiseLoss] = {
     "ce": NoiseLoss("CE", _cross_entropy),
     "gce": NoiseLoss("GCE", _generalized),
     "lc": NoiseLoss("LC", _linear_core),
+    "logodds": NoiseLoss("LC log-odds", _logodds),
     "unhinged": NoiseLoss("unhinged", _unhinged),
     "robust": NoiseLoss("robust preset", _robust),
 }

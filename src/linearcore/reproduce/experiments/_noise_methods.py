@@ -73,6 +73,7 @@ METHODS: Mapping[str, Method] = {
     "ce-tuned": Method("tuned CE", "ce", _grid(_SCALES)),
     "gce-tuned": Method("tuned GCE", "gce", _grid((1.0, 0.2), ({"q": 0.5}, {"q": 0.7}))),
     "lc": Method("LC as in the paper", "lc", _PAPERS),
+    "logodds": Method("tuned LC, default form", "logodds", _grid(_SCALES)),
     "unhinged-tuned": Method("tuned unhinged", "unhinged", _grid(_SCALES)),
     "robust": Method(LOSSES["robust"].label, "robust", _grid((0.1, 0.03, 0.01, 0.003))),
 }

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from linearcore.reproduce.figures._style import (
+    BLUE,
     GREEN,
     OLIVE,
     ORANGE,
@@ -23,6 +24,7 @@ _STYLES = {
     "ce-tuned": (RED, "--"),
     "gce-tuned": (ORANGE, "-"),
     "lc": (SKY, "-"),
+    "logodds": (BLUE, "--"),
     "unhinged-tuned": (OLIVE, "--"),
     "robust": (GREEN, "-"),
 }

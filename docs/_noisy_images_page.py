@@ -1,0 +1,206 @@
+"""docs/noisy-images.md: losses on CIFAR-10 with wrong labels, said with the figures of records alone."""
+
+import statistics
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from _tables import RESULTS, ROOT, figure, table
+
+from linearcore._record import read_record
+from linearcore.reproduce.experiments._noise_methods import Config
+
+PAPER = ROOT / "docs" / "results" / "paper"
+SEARCH = RESULTS / "robust_search.json"
+
+
+def page(folder: Path = PAPER, search: Path = SEARCH) -> str:
+    """The whole page, with a section for each record that is there."""
+    noise, pushes = (folder / name / "results.json" for name in ("noise", "gradient-histogram"))
+    parts = [_HEAD]
+    if noise.is_file():
+        parts += noise_sections(read_record(noise))
+    if pushes.is_file():
+        parts += push_section(read_record(pushes))
+    if search.is_file():
+        parts += search_section(read_record(search))
+    return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+
+
+# ---- the table of `noise` ------------------------------------------------------------------------------------------------
+
+
+def noise_sections(record: dict[str, Any]) -> list[str]:
+    """Accuracies, what was chosen, wrong labels that are found, and the verdicts."""
+    data = record["results"]["data"]
+    rows = {(row["row"], row["law"], row["rate"]): row for row in data["rows"]}
+    columns = list(dict.fromkeys((row["law"], row["rate"]) for row in data["rows"]))
+    about = _wrapped(f"{data['source']}, ResNet-18, the paper's recipe. {data['told']}. {_made_by(record)}")
+    verdicts = [f"- {claim['claim']}: **{claim['verdict']}**." for claim in record["results"]["claims"]]
+    return [
+        "## Accuracy",
+        about,
+        "![Test accuracy against the rate of wrong labels](results/paper/noise/noise.png)",
+        _accuracies(data, rows, columns),
+        "## What was chosen",
+        _CHOICES,
+        _choices(data),
+        "## Finding the wrong ones",
+        _wrapped(_FINDING),
+        _found(data, rows),
+        "## Verdicts",
+        "\n".join(verdicts),
+    ]
+
+
+def _accuracies(data: dict[str, Any], rows: dict[Any, Any], columns: list[tuple[str, float]]) -> str:
+    """A line for each method, the best of a column in bold, and the paper's lines below."""
+    noisy = [rate for law, rate in columns if law == "instance" and rate > 0]
+    best = {column: max((_mean(rows[key, *column]) for key in data["labels"]), default=0.0) for column in columns}
+    means = {key: statistics.mean(_mean(rows[key, "instance", rate]) for rate in noisy) for key in data["labels"]}
+    lines = [
+        [
+            label,
+            *(_cell(rows[key, *column], best[column]) for column in columns),
+            _bold(f"{means[key]:.2f}", means[key] == max(means.values())),
+        ]
+        for key, label in data["labels"].items()
+    ]
+    for key, pairs in data["paper"].items():
+        known = {rate: value for rate, value in pairs}
+        cells = [figure(known.get(rate) if law == "instance" else None, ".2f") for law, rate in columns]
+        lines.append([f"the paper's {key.upper()}", *cells, f"{statistics.mean(known.values()):.2f}"])
+    head = [f"{100 * rate:g} %" + ("" if law == "instance" else f" {data['laws'][law]['label']}") for law, rate in columns]
+    return table(["test accuracy, %", *head, "mean over " + ", ".join(f"{100 * rate:g}" for rate in noisy)], lines)
+
+
+def _mean(row: dict[str, Any]) -> float:
+    """A run that failed has learned nothing."""
+    return 0.0 if row["mean"] is None else float(row["mean"])
+
+
+def _cell(row: dict[str, Any], best: float) -> str:
+    if row["mean"] is None:
+        return "failed"
+    told = f"{row['mean']:.2f}" + ("" if row["spread"] is None else f" ± {row['spread']:.2f}")
+    return _bold(told, row["mean"] == best)
+
+
+def _bold(text: str, is_best: bool) -> str:
+    return f"**{text}**" if is_best else text
+
+
+def _choices(data: dict[str, Any]) -> str:
+    """The short list of every method, the chosen one first."""
+    lines = []
+    for choice in data["choices"]:
+        label = data["labels"][choice["row"]]
+        listed = [place for place, one in enumerate(choice["tried"]) if one["noisy_validation_accuracy_whole"] is not None]
+        for place in sorted(listed, key=lambda place: place != choice["chosen"]):
+            one = choice["tried"][place]
+            config = Config(one["scale"], one["decay"], one["options"])
+            agreed = (one[f"noisy_validation_accuracy{name}"] for name in ("", "_whole"))
+            lines.append(
+                [label, _bold(config.words, place == choice["chosen"]), *(figure(value, ".2f") for value in agreed)]
+            )
+            label = ""
+    return table(["method", "configuration", "agreement, some epochs", "agreement, all epochs"], lines)
+
+
+def _found(data: dict[str, Any], rows: dict[Any, Any]) -> str:
+    """Areas under the curve where most seeds are."""
+    wanted = max(
+        (key[1:] for key in rows if key[2] > 0), key=lambda column: len(rows[next(iter(data["labels"])), *column]["seeds"])
+    )
+    lines = []
+    for key, label in data["labels"].items():
+        row = rows[key, *wanted]
+        cells = [
+            figure(row[name], form) for name, form in (("auc_margin", ".3f"), ("auc_loss", ".3f"), ("wrong_learned", ".1f"))
+        ]
+        lines.append([label, *cells])
+    law, rate = wanted
+    head = [f"{data['laws'][law]['label']}, {100 * rate:g} %", "by margin", "by loss", "wrong labels learned, %"]
+    return table(head, lines)
+
+
+# ---- `gradient-histogram` ------------------------------------------------------------------------------------------------
+
+
+def push_section(record: dict[str, Any]) -> list[str]:
+    """How hard right and wrong labels push, and whether it is as the paper draws it."""
+    data = record["results"]["data"]
+    lines = []
+    for key, run in data["runs"].items():
+        for name in () if "failed" in run else ("right", "wrong"):
+            group = run[name]
+            cells = [
+                f"{group['mean']:.3f} ± {group['deviation']:.3f}",
+                f"{100 * group['counts'][-1] / sum(group['counts']):.1f}",
+            ]
+            lines.append([f"{data['labels'][key]}, {name} labels", *cells, f"{100 * group['share_of_push']:.1f}"])
+    head = ["after epoch " + str(data["epoch"]), "mean push", f"above {1 - 1 / data['bins']:g}, %", "share of all push, %"]
+    verdicts = [f"- {claim['claim']}: **{claim['verdict']}**." for claim in record["results"]["claims"]]
+    picture = "![Histograms of pushes](results/paper/gradient-histogram/gradient-histogram.png)"
+    about = _wrapped(f"{_PUSH} {data['magnitude']}. {_made_by(record)}")
+    return ["## How hard labels push", about, picture, table(head, lines), "\n".join(verdicts)]
+
+
+# ---- the sweep -----------------------------------------------------------------------------------------------------------
+
+
+def search_section(record: dict[str, Any]) -> list[str]:
+    """Which form is worth a large network."""
+    rows, settings = record["results"], record["settings"]
+    scales = list(dict.fromkeys(row["scale"] for row in rows))
+    found: dict[str, dict[float, float | None]] = {}
+    for row in rows:
+        found.setdefault(row["loss"], {})[row["scale"]] = row.get("noisy_validation_accuracy")
+    best = {
+        name: max((value for value in values.values() if value is not None), default=0.0) for name, values in found.items()
+    }
+    ranked = sorted(found, key=lambda name: -best[name])
+    lines = [
+        [
+            name,
+            *("failed" if value is None else _bold(f"{value:.2f}", value == best[name]) for value in found[name].values()),
+        ]
+        for name in ranked
+    ]
+    recipe, noise = settings["recipe"], settings["noise"]
+    about = _SEARCH.format(
+        epochs=recipe["epochs"], rate=f"{100 * noise['rate']:g}", held=f"{settings['held_out']:,}",
+        error=f"{100 * (0.25 / settings['held_out']) ** 0.5:.1f}",
+    )  # fmt: skip
+    head = ["agreement, %", *(f"scale {scale:g}" for scale in scales)]
+    return ["## Which form", _wrapped(f"{about} {_made_by(record)}"), table(head, lines)]
+
+
+def _made_by(record: dict[str, Any]) -> str:
+    """The command and the machine; of an experiment, the machines of its runs."""
+    own = [f"{record['environment']['device']}, torch {record['environment']['torch']}"]
+    return f"`{record['command']}`, {'; '.join(record['settings'].get('runs_on', own))}."
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(" ".join(text.split()), 125, break_long_words=False, break_on_hyphens=False)
+
+
+_HEAD = """# Wrong labels on CIFAR-10
+
+What losses make of images whose labels are wrong. Every figure comes from a record; `python docs/write_measured.py` writes
+the page. How to train so yourself: [Images](images.md). The preset and its guarantee: [The robust loss](robust-loss.md)."""
+
+_CHOICES = """Every tuned loss had the same number of tries, in two rounds: all for some epochs, the best two for all of
+them. "Agreement" is with held-out labels, as wrong as those of training, in per cent. The first of each pair, in bold, was
+taken for all rates."""
+
+_FINDING = """After the last epoch, how well the scores tell wrong training labels from right ones: areas under the curve, by
+the margin of the given label and by its loss. [Finding wrong labels](finding-wrong-labels.md) does this with your own."""
+
+_PUSH = """Late in training, the size of the gradient at the given label,"""
+
+_SEARCH = """A sweep that decides which linear core is worth a large network: a small one, {epochs} epochs, {rate} % of wrong
+labels by instance, the same order, rate and weight decay for all, and the loss times four scales. The figures are agreements
+with {held} held-out labels, as wrong as the others (standard error up to {error} points); nobody looked at a true one. The
+best of a row is bold, and the best row first. Forms are means over the competitors."""

@@ -1,0 +1,121 @@
+"""docs/noisy-images.md is what its records say: here of some that nobody measured."""
+
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from linearcore._record import write_record
+from linearcore.reproduce._experiment import Settings
+from linearcore.reproduce.experiments import gradient_histogram, noise
+from tests.reproduce.made_noise import AREAS, AS_IN_THE_PAPER, made_up
+from tests.unit.reproduce.test_gradient_histogram import described
+
+ROOT = Path(__file__).parents[3]
+PAPER = Settings(scale="paper")
+NOWHERE = Path("none")
+
+
+@pytest.fixture
+def images(monkeypatch) -> ModuleType:
+    """The module, which lies beside the other scripts in docs."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    import _noisy_images_page
+
+    return _noisy_images_page
+
+
+@pytest.fixture
+def written(images, tmp_path):
+    """Results of `noise` ↦ the page."""
+
+    def write(results: dict[str, Any]) -> str:
+        put(tmp_path / "noise" / "results.json", noise.conclude(results, PAPER).as_json())
+        return images.page(tmp_path, NOWHERE)
+
+    return write
+
+
+def put(path: Path, results: Any, **settings: Any) -> None:
+    path.parent.mkdir(exist_ok=True)
+    told = {"runs_on": ["a made-up GPU, torch 9"]} | settings
+    write_record(path, command="linearcore reproduce x --scale paper", settings=told, results=results, seed=0)
+
+
+def section(page: str, title: str) -> str:
+    assert f"## {title}\n" in page
+    return page.partition(f"## {title}\n")[2].partition("\n## ")[0]
+
+
+def test_accuracies_stand_beside_the_papers(written):
+    text = section(written(made_up()), "Accuracy")
+    head = "| test accuracy, % | 0 % | 20 % | 30 % | 40 % | 50 % | 60 % | 40 % symmetric | mean over 20, 30, 40, 50, 60 |"
+    assert head in text
+    assert "| CE as in the paper | **94.00 ± 0.10** | 83.20 | 77.83 | 72.88 ± 0.10 | 61.08 | 37.50 | 70.00 | 66.50 |" in text
+    ours = "| robust preset | 93.60 ± 0.10 | **92.00** | **91.00** | **89.20 ± 0.10** | **70.00** | **45.00** | **88.00** |"
+    assert f"{ours} **77.44** |" in text
+    assert "| the paper's LC | – | 84.24 | 80.52 | 75.49 | 63.57 | 39.86 | – | 68.74 |" in text
+    assert text.count("\n| ") == 1 + 1 + len(AS_IN_THE_PAPER) + 3
+    assert "`linearcore reproduce x --scale paper`, a made-up GPU, torch 9." in text
+
+
+def test_failed_runs_are_told(written):
+    page = written(made_up(failed=["run_instance_0.4_robust_seed2", "run_symmetric_0.4_ce_seed1"]))
+    text = section(page, "Accuracy")
+    assert "| robust preset | 93.60 ± 0.10 | **92.00** | **91.00** | failed | **70.00** |" in text
+    assert "| CE as in the paper | **94.00 ± 0.10** | 83.20 | 77.83 | 72.88 ± 0.10 | 61.08 | 37.50 | failed |" in text
+    assert "| robust preset | – | – | – |" in section(page, "Finding the wrong ones")
+
+
+def test_choices_are_the_short_lists_with_the_chosen_one_first(written):
+    text = section(written(made_up()), "What was chosen")
+    first = "| tuned CE | **scale 1, decay 0.0005** | 50.00 | 46.00 |"
+    assert f"{first}\n|  | scale 0.02, decay 0.002 | 51.00 | 45.00 |" in text
+    assert "| tuned GCE | **scale 1, decay 0.0005, q 0.5** |" in text
+    assert text.count("**") == 2 * 5
+
+
+def test_wrong_labels_that_are_found(written):
+    results = made_up(areas=AREAS)
+    text = section(written(results), "Finding the wrong ones")
+    assert "| instance-dependent, 40 % | by margin | by loss | wrong labels learned, % |" in text
+    assert "| robust preset | 0.970 | 0.960 | 20.0 |" in text and "| tuned CE | 0.800 | 0.790 | 20.0 |" in text
+
+
+def test_verdicts(written):
+    text = section(written(made_up()), "Verdicts")
+    assert text.count(": **holds**.") == 8
+    worse = AS_IN_THE_PAPER | {"robust": (93.6, 92, 91, 88.9, 70, 45, 88)}
+    assert section(written(made_up(worse)), "Verdicts").count(": **does not hold**.") == 1
+
+
+def test_pushes_and_the_sweep_have_sections_of_their_own(images, tmp_path):
+    runs = {"run_ce_seed1": described({35: 3, 49: 1}, {0: 12}), "run_lc_seed1": described({49: 4}, {0: 9, 49: 3})}
+    put(tmp_path / "gradient-histogram" / "results.json", gradient_histogram.conclude(runs, PAPER).as_json())
+    rows = [
+        {"loss": "CE", "scale": 1.0, "noisy_validation_accuracy": 50.0},
+        {"loss": "CE", "scale": 0.1, "failed": "…"},
+        {"loss": "sphere", "scale": 1.0, "noisy_validation_accuracy": 51.0},
+        {"loss": "sphere", "scale": 0.1, "noisy_validation_accuracy": 52.0},
+    ]
+    search = tmp_path / "search.json"
+    put(search, rows, held_out=2500, noise={"rate": 0.3}, recipe={"epochs": 7})
+    page = images.page(tmp_path, search)
+    assert "## Accuracy" not in page
+    pushes = section(page, "How hard labels push")
+    assert "| after epoch 40 | mean push | above 0.98, % | share of all push, % |" in pushes
+    # Three at 0.71 and one at 0.99, and twelve at 0.01.
+    assert "| CE as in the paper, wrong labels | 0.780 ± 0.140 | 25.0 | 96.3 |" in pushes
+    assert "| LC as in the paper, right labels | 0.255 ± 0.443 | 25.0 |" in pushes
+    sweep = section(page, "Which form")
+    told = " ".join(sweep.split())
+    assert "7 epochs, 30 % of wrong labels" in told and "2,500 held-out labels" in told and "up to 1.0 points" in told
+    assert "| agreement, % | scale 1 | scale 0.1 |\n| --- | ---: | ---: |\n| sphere | 51.00 | **52.00** |\n| CE |" in sweep
+    assert "| CE | **50.00** | failed |" in sweep
+
+
+def test_no_line_is_too_long_but_in_tables(written):
+    page = written(made_up())
+    assert page.endswith("\n") and not page.endswith("\n\n")
+    assert max(len(line) for line in page.splitlines() if not line.startswith(("|", "-"))) <= 125
