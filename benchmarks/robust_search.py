@@ -67,6 +67,8 @@ def main() -> int:
     try:
         if not names:
             raise ValueError(f"--only takes words of {'; '.join(CANDIDATES)}; got {args.only}")
+        if not args.scales or min(args.scales) <= 0:
+            raise ValueError(f"--scales takes positive numbers, got {args.scales}")
         if min(args.beside, args.epochs) < 1:
             raise ValueError(f"--beside and --epochs take positive numbers, got {args.beside} and {args.epochs}")
         check_data(source, data)
@@ -75,10 +77,10 @@ def main() -> int:
         print(f"robust_search.py: {error}", file=sys.stderr)
         return 2
     write_record(args.out, command=command("robust_search.py"), settings=settings, results=rows, seed=args.seed)
-    table = Table("loss", *(f"scale {scale:g}" for scale in SCALES), title="agreement with held-out wrong labels, %")
+    table = Table("loss", *(f"scale {scale:g}" for scale in args.scales), title="agreement with held-out wrong labels, %")
     for name in names:
         found = {row["scale"]: row for row in rows if row["loss"] == name}
-        table.add_row(name, *(_cell(found[scale]) for scale in SCALES))
+        table.add_row(name, *(_cell(found[scale]) for scale in args.scales))
     Console().print(table)
     return 0
 
@@ -99,7 +101,7 @@ def search(
     recipe = Recipe(
         "small", epochs=args.epochs, width=4 if args.quick else 64, batch=16 if args.quick else 128, seed=args.seed
     )
-    wanted = [(name, scale) for name in names for scale in SCALES]
+    wanted = [(name, scale) for name in names for scale in args.scales]
     rows: list[dict[str, Any]] = []
     with Progress() as progress:
         for first in range(0, len(wanted), args.beside):
@@ -132,13 +134,20 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="example:\n  python benchmarks/robust_search.py --data DIR --device cuda",
+        epilog="examples:\n  python benchmarks/robust_search.py --data DIR --device cuda\n"
+        "  python benchmarks/robust_search.py --data DIR --device cuda --only centered --scales 1000,100",
     )
     parser.add_argument("--data", type=Path, help="the folder that holds CIFAR-10")
     parser.add_argument("--device", default="cpu", help="where to train (default: %(default)s)")
     parser.add_argument("--epochs", type=int, default=15, help="of every run (default: %(default)s)")
     parser.add_argument("--beside", type=int, default=8, help="runs side by side on a device (default: %(default)s)")
     parser.add_argument("--only", help="candidates whose names hold one of these words, semicolons between")
+    parser.add_argument(
+        "--scales",
+        type=lambda text: [float(word) for word in text.split(",")],
+        default=SCALES,
+        help=f"factors of the loss, commas between (default: {','.join(f'{scale:g}' for scale in SCALES)})",
+    )
     parser.add_argument("--seed", type=int, default=0, help="of labels, weights and order (default: %(default)s)")
     parser.add_argument("--quick", action="store_true", help="made-up images, in seconds")
     parser.add_argument("--out", type=Path, default=OUT, help="the record (default: benchmarks/results)")

@@ -2,6 +2,7 @@
 
 import statistics
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ from linearcore.reproduce.experiments._noise_methods import Config
 
 PAPER = ROOT / "docs" / "results" / "paper"
 SEARCH = RESULTS / "robust_search.json"
+#: The same for some candidates, with other scales: their best was at the end of the first ones.
+FURTHER = RESULTS / "robust_search_further.json"
 
 
-def page(folder: Path = PAPER, search: Path = SEARCH) -> str:
+def page(folder: Path = PAPER, searches: Sequence[Path] = (SEARCH, FURTHER)) -> str:
     """The whole page, with a section for each record that is there."""
     noise, pushes = (folder / name / "results.json" for name in ("noise", "gradient-histogram"))
     parts = [_HEAD]
@@ -22,8 +25,7 @@ def page(folder: Path = PAPER, search: Path = SEARCH) -> str:
         parts += noise_sections(read_record(noise))
     if pushes.is_file():
         parts += push_section(read_record(pushes))
-    if search.is_file():
-        parts += search_section(read_record(search))
+    parts += search_section([read_record(path) for path in searches if path.is_file()])
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
@@ -149,31 +151,34 @@ def push_section(record: dict[str, Any]) -> list[str]:
 # ---- the sweep -----------------------------------------------------------------------------------------------------------
 
 
-def search_section(record: dict[str, Any]) -> list[str]:
-    """Which form is worth a large network."""
-    rows, settings = record["results"], record["settings"]
-    scales = list(dict.fromkeys(row["scale"] for row in rows))
+def search_section(records: Sequence[dict[str, Any]]) -> list[str]:
+    """Which form is worth a large network; nothing where there is no record."""
+    if not records:
+        return []
+    rows, settings = [row for record in records for row in record["results"]], records[0]["settings"]
+    scales = sorted({row["scale"] for row in rows}, reverse=True)
     found: dict[str, dict[float, float | None]] = {}
     for row in rows:
         found.setdefault(row["loss"], {})[row["scale"]] = row.get("noisy_validation_accuracy")
     best = {
         name: max((value for value in values.values() if value is not None), default=0.0) for name, values in found.items()
     }
-    ranked = sorted(found, key=lambda name: -best[name])
-    lines = [
-        [
-            name,
-            *("failed" if value is None else _bold(f"{value:.2f}", value == best[name]) for value in found[name].values()),
-        ]
-        for name in ranked
-    ]
+
+    def cell(name: str, scale: float) -> str:
+        if scale not in found[name]:
+            return "–"
+        value = found[name][scale]
+        return "failed" if value is None else _bold(f"{value:.2f}", value == best[name])
+
+    lines = [[name, *(cell(name, scale) for scale in scales)] for name in sorted(found, key=lambda name: -best[name])]
     recipe, noise = settings["recipe"], settings["noise"]
     about = _SEARCH.format(
         epochs=recipe["epochs"], rate=f"{100 * noise['rate']:g}", held=f"{settings['held_out']:,}",
         error=f"{100 * (0.25 / settings['held_out']) ** 0.5:.1f}",
     )  # fmt: skip
     head = ["agreement, %", *(f"scale {scale:g}" for scale in scales)]
-    return ["## Which form", _wrapped(f"{about} {_made_by(record)}"), table(head, lines)]
+    made_by = " ".join(_made_by(record) for record in records)
+    return ["## Which form", _wrapped(f"{about} {made_by}"), table(head, lines)]
 
 
 def _made_by(record: dict[str, Any]) -> str:
@@ -201,6 +206,6 @@ the margin of the given label and by its loss. [Finding wrong labels](finding-wr
 _PUSH = """Late in training, the size of the gradient at the given label,"""
 
 _SEARCH = """A sweep that decides which linear core is worth a large network: a small one, {epochs} epochs, {rate} % of wrong
-labels by instance, the same order, rate and weight decay for all, and the loss times four scales. The figures are agreements
+labels by instance, the same order, rate and weight decay for all, and the loss times some scales. The figures are agreements
 with {held} held-out labels, as wrong as the others (standard error up to {error} points); nobody looked at a true one. The
 best of a row is bold, and the best row first. Forms are means over the competitors."""

@@ -37,6 +37,6 @@ def made_up(accuracies=AS_IN_THE_PAPER, areas=AREAS, failed=()):
                     "test_accuracy": value + (0.1 * (seed - 2) if len(column.seeds) > 1 else 0.0),
                     "best_accuracy": value + 1, "auc_margin": area, "auc_loss": area and area - 0.01,
                     "agreement": 60.0, "wrong_learned": area and 20.0,
-                    "train_accuracy": 80.0, "realised_rate": column.rate, "noisy_labels": "…", "curve": [value],
+                    "train_accuracy": 80.0, "realised_rate": column.rate, "noisy_labels": "…", "curve": [[50, value]],
                 }  # fmt: skip
     return results | {name: {"failed": "loss is not finite in epoch 3"} for name in failed}

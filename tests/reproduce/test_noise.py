@@ -105,9 +105,10 @@ def test_results_of_runs(toy):
         if name.startswith("tune"):
             assert set(found) == {"noisy_labels", "noisy_validation_accuracy", "realised_rate", "seconds"}
             continue
-        assert len(found["curve"]) == record["settings"]["recipe"]["epochs"] == 3
-        assert found["test_accuracy"] == found["curve"][-1]
-        assert found["curve"][found["best_epoch"] - 1] == found["best_accuracy"] == max(found["curve"])
+        # Looked at after every second epoch and after the last.
+        assert [epoch for epoch, _ in found["curve"]] == [2, 3] and record["settings"]["recipe"]["epochs"] == 3
+        assert found["test_accuracy"] == found["curve"][-1][1]
+        assert dict(found["curve"])[found["best_epoch"]] == found["best_accuracy"] == max(dict(found["curve"]).values())
         is_noisy = "_0.4_" in name
         for measure in ("auc_margin", "auc_loss", "wrong_learned"):
             assert (found[measure] is not None) == is_noisy
@@ -231,7 +232,7 @@ def test_paper_recipe():
     assert (told.momentum, told.decay, told.loss_scale, told.schedule) == (0.9, 5e-4, 1.0, "cosine")
     assert (told.nesterov, told.warmup, told.augment) == (False, 0.0, True)
     tuning = Plan("cifar10", "ce", Config(0.02, 2e-3), "instance", 0.4, 0, tunes=True, is_short=True)
-    assert (tuning.recipe("cpu").epochs, tuning.size.held_out) == (20, 5000)
+    assert (tuning.recipe("cpu").epochs, tuning.size.held_out, tuning.size.look_every) == (20, 5000, 5)
     assert (tuning.recipe("cpu").loss_scale, tuning.recipe("cpu").decay) == (0.02, 2e-3)
 
 

@@ -14,7 +14,6 @@ from tests.unit.reproduce.test_gradient_histogram import described
 
 ROOT = Path(__file__).parents[3]
 PAPER = Settings(scale="paper")
-NOWHERE = Path("none")
 
 
 @pytest.fixture
@@ -32,7 +31,7 @@ def written(images, tmp_path):
 
     def write(results: dict[str, Any]) -> str:
         put(tmp_path / "noise" / "results.json", noise.conclude(results, PAPER).as_json())
-        return images.page(tmp_path, NOWHERE)
+        return images.page(tmp_path, [])
 
     return write
 
@@ -101,7 +100,8 @@ def test_pushes_and_the_sweep_have_sections_of_their_own(images, tmp_path):
     ]
     search = tmp_path / "search.json"
     put(search, rows, held_out=2500, noise={"rate": 0.3}, recipe={"epochs": 7})
-    page = images.page(tmp_path, search)
+    put(tmp_path / "further.json", [{"loss": "CE", "scale": 10.0, "noisy_validation_accuracy": 50.5}])
+    page = images.page(tmp_path, [search, tmp_path / "further.json", tmp_path / "none"])
     assert "## Accuracy" not in page
     pushes = section(page, "How hard labels push")
     assert "| after epoch 40 | mean push | above 0.98, % | share of all push, % |" in pushes
@@ -111,8 +111,8 @@ def test_pushes_and_the_sweep_have_sections_of_their_own(images, tmp_path):
     sweep = section(page, "Which form")
     told = " ".join(sweep.split())
     assert "7 epochs, 30 % of wrong labels" in told and "2,500 held-out labels" in told and "up to 1.0 points" in told
-    assert "| agreement, % | scale 1 | scale 0.1 |\n| --- | ---: | ---: |\n| sphere | 51.00 | **52.00** |\n| CE |" in sweep
-    assert "| CE | **50.00** | failed |" in sweep
+    head = "| agreement, % | scale 10 | scale 1 | scale 0.1 |\n| --- | ---: | ---: | ---: |"
+    assert f"{head}\n| sphere | – | 51.00 | **52.00** |\n| CE | **50.50** | 50.00 | failed |" in sweep
 
 
 def test_no_line_is_too_long_but_in_tables(written):
