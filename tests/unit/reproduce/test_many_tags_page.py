@@ -9,20 +9,16 @@ import pytest
 
 from linearcore._record import write_record
 from linearcore.reproduce._experiment import Outcome
+from tests.unit.reproduce.generated_pages import page_module, section, words
 from tests.unit.reproduce.made_tagging import concluded, made_results
 
-ROOT = Path(__file__).parents[3]
 FAILED = {"failed": "the loss is no number after 20 steps", "steps": 800}
 CASES = 7
 
 
 @pytest.fixture
 def many_tags(monkeypatch) -> ModuleType:
-    """The module, which lies beside the other scripts in docs."""
-    monkeypatch.syspath_prepend(str(ROOT / "docs"))
-    import _many_tags_page
-
-    return _many_tags_page
+    return page_module("_many_tags_page", monkeypatch)
 
 
 @pytest.fixture
@@ -40,16 +36,6 @@ def write_made(path: Path, outcome: Outcome) -> Path:
     command = "linearcore reproduce tagging --scale paper --seed 0"
     write_record(path, command=command, settings=settings, results=outcome.as_json(), seed=0)
     return path
-
-
-def section(page: str, title: str) -> str:
-    assert f"## {title}\n" in page
-    return page.partition(f"## {title}\n")[2].partition("\n## ")[0]
-
-
-def words(text: str) -> str:
-    """Without line breaks, which are where they happen to be."""
-    return " ".join(text.split())
 
 
 def test_every_case_has_its_table(written):

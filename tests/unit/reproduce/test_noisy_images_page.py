@@ -10,19 +10,15 @@ from linearcore._record import write_record
 from linearcore.reproduce._experiment import Settings
 from linearcore.reproduce.experiments import gradient_histogram, noise
 from tests.reproduce.made_noise import AREAS, AS_IN_THE_PAPER, made_up
+from tests.unit.reproduce.generated_pages import page_module, section, words
 from tests.unit.reproduce.test_gradient_histogram import described
 
-ROOT = Path(__file__).parents[3]
 PAPER = Settings(scale="paper")
 
 
 @pytest.fixture
 def images(monkeypatch) -> ModuleType:
-    """The module, which lies beside the other scripts in docs."""
-    monkeypatch.syspath_prepend(str(ROOT / "docs"))
-    import _noisy_images_page
-
-    return _noisy_images_page
+    return page_module("_noisy_images_page", monkeypatch)
 
 
 @pytest.fixture
@@ -40,11 +36,6 @@ def put(path: Path, results: Any, **settings: Any) -> None:
     path.parent.mkdir(exist_ok=True)
     told = {"runs_on": ["a made-up GPU, torch 9"]} | settings
     write_record(path, command="linearcore reproduce x --scale paper", settings=told, results=results, seed=0)
-
-
-def section(page: str, title: str) -> str:
-    assert f"## {title}\n" in page
-    return page.partition(f"## {title}\n")[2].partition("\n## ")[0]
 
 
 def test_accuracies_stand_beside_the_papers(written):
@@ -109,7 +100,7 @@ def test_pushes_and_the_sweep_have_sections_of_their_own(images, tmp_path):
     assert "| CE as in the paper, wrong labels | 0.780 ± 0.140 | 25.0 | 96.3 |" in pushes
     assert "| LC as in the paper, right labels | 0.255 ± 0.443 | 25.0 |" in pushes
     sweep = section(page, "Which form")
-    told = " ".join(sweep.split())
+    told = words(sweep)
     assert "7 epochs, 30 % of wrong labels" in told and "2,500 held-out labels" in told and "up to 1.0 points" in told
     head = "| agreement, % | scale 10 | scale 1 | scale 0.1 |\n| --- | ---: | ---: | ---: |"
     assert f"{head}\n| sphere | – | 51.00 | **52.00** |\n| CE | **50.50** | 50.00 | failed |" in sweep
