@@ -191,8 +191,9 @@ def measured(record: dict[str, Any], rows: Sequence[Row]) -> list[str]:
         f"test accuracies are means ± standard deviations over {seeds} other seeds. Machine: {machines}."
     )
     clock = (
-        f"The clock: {data['times']}. The seconds to {data['target']:g} % are the steps after which a look at dev sequences "
-        'first found that accuracy, times those seconds. "broadcast CRF" is the CRF that public libraries have, one '
+        f"The clock: {data['times']}. The seconds to {data['target']:g} % are the steps after which every further look at "
+        "dev sequences found that accuracy, times those seconds: who falls back has not arrived. Looks come every 20 steps "
+        'until the first that finds it, and twice an epoch. "broadcast CRF" is the CRF that public libraries have, one '
         "broadcast logsumexp a position; its gradient is ChainCRF's, so that it has ChainCRF's steps on a clock of its own."
     )
     command = f"`{record['command']}`, torch {record['environment']['torch']}."

@@ -108,6 +108,23 @@ def test_target_must_be_reached_with_every_seed(results):
 
 
 @pytest.mark.parametrize(
+    ("after", "steps"),
+    [
+        ([90.0, 91.0, 92.0], 60),
+        ([83.0, 91.0, 92.0], 60),
+        ([82.99, 91.0, 92.0], 150),
+        ([90.0, 70.0, 92.0], 200),
+        ([90.0, 91.0, 1.0], None),
+    ],
+)
+def test_target_that_is_lost_again_does_not_count(results, after, steps):
+    """Until it is found for good."""
+    looks = [[40, 82.0], [60, 84.0], *zip((100, 150, 200), after, strict=True)]
+    results[f"run_{WHERE}_lc_seed3"]["curve"] = [list(look) for look in looks]
+    assert table(results)["lc"].reached == [60, 60, steps]
+
+
+@pytest.mark.parametrize(
     ("values", "rate", "is_edge"),
     [
         ((1.0, 2.0, 2.0, 1.0), 0.01, False),
