@@ -9,7 +9,6 @@ import argparse
 import os
 import sys
 import tempfile
-import time
 from concurrent.futures import as_completed
 from dataclasses import asdict
 from pathlib import Path
@@ -40,26 +39,22 @@ def one_run(name: str, source: str, rate: float, seed: int, data: Path | None, d
     text = read_text(source, data)
     torch.manual_seed(seed)
     words, tags = text.vocabulary, len(text.vocabulary.tags)
-    hidden = 16 if source == "made" else 256
-    encoder = BiLSTM(words.words, words.counts, characters=False, hidden=hidden, dropout=0.0)
+    encoder = BiLSTM(words.words, words.counts, characters=False, hidden=_hidden(source), dropout=0.0)
     made = METHODS[PEERS[name]].make(encoder, tags) if name in PEERS else VariantModel(encoder, tags, VARIANTS[name])
     model = made.to(device).train()
     corpora = {part: Corpus.of(text.parts[part], words, encoder) for part in ("train", "dev")}
     generator = torch.Generator().manual_seed(seed)
     batches = training.make_batches(corpora["train"], training.ROWS, device, generator)
     stepper, rates = training.make_stepper(model, training.Plan(source, "bilstm-adam", "lc", rate, seed))
-    steps, started = SOURCES[source].epochs * len(batches), time.perf_counter()
+    steps = SOURCES[source].epochs * len(batches)
     for step in range(steps):
         if step % len(batches) == 0:
             order = torch.randperm(len(batches), generator=generator).tolist()
         stepper.step(batches[order[step % len(batches)]], rate_at(step, steps, rates))
-    if device != "cpu":
-        torch.cuda.synchronize()
-    seconds = time.perf_counter() - started
     looks = training.make_batches(corpora["dev"], training.DECODED, device)
     scales = SCALES if model.head is not None else (1.0,)
     found = {f"{scale:g}": round(_scaled_accuracy(model, looks, scale), 3) for scale in scales}
-    return {"name": name, "seed": seed, "dev": found, "steps": steps, "seconds": round(seconds, 1)}
+    return {"name": name, "seed": seed, "dev": found, "steps": steps}
 
 
 @torch.no_grad()
@@ -81,8 +76,9 @@ def main() -> int:
     source = "made" if args.quick else "latin"
     data = args.data or (Path(os.environ["LINEARCORE_DATA"]) if "LINEARCORE_DATA" in os.environ else None)
     names = [*PEERS, *VARIANTS] if not args.quick else [*PEERS, *list(VARIANTS)[::3], "pairs ½", "expected neighbours ½"]
-    if args.workers < 1:
-        print(f"chain_variants.py: --workers takes a positive number, got {args.workers}", file=sys.stderr)
+    if min(args.workers, args.seeds) < 1:
+        told = f"--workers and --seeds take positive numbers, got {args.workers} and {args.seeds}"
+        print(f"chain_variants.py: {told}", file=sys.stderr)
         return 2
     try:
         check_data(data, [source])
@@ -131,9 +127,13 @@ def _perform(names: list[str], source: str, args: argparse.Namespace, data: Path
 
 def _depends(name: str, source: str, rate: float, seed: int, data: Path | None) -> dict[str, Any]:
     """All that decides a run; not where it runs, which it hardly feels."""
+    plan = training.Plan(source, "bilstm-adam", PEERS.get(name, "lc"), rate, seed, hidden=_hidden(source))
     how = _told(VARIANTS[name]) if name in VARIANTS else {}
-    text = read_text(source, data).hash
-    return {"name": name, "how": how, "source": source, "data": text, "rate": rate, "seed": seed, "scales": SCALES}
+    return plan.to_json(read_text(source, data)) | {"name": name, "how": how, "scales": SCALES}
+
+
+def _hidden(source: str) -> int:
+    return 16 if source == "made" else 256
 
 
 def _told(variant: Variant) -> dict[str, Any]:

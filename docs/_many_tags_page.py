@@ -11,7 +11,9 @@ from _tables import RESULTS, ROOT, figure, source, table
 
 from linearcore._record import read_record
 from linearcore.reproduce.experiments._tag_table import OURS, Row, best_on_dev, by_method, margin, ratio
+from linearcore.reproduce.experiments._tag_text import SOURCES
 
+FILES = [name for source in SOURCES.values() for name in source.files]
 RECORD = ROOT / "docs" / "results" / "paper" / "tagging" / "results.json"
 VARIANTS = RESULTS / "chain_variants.json"
 
@@ -23,10 +25,11 @@ class Case:
         name: what a reader calls it.
         rows: of each method.
         labels: what a reader calls those.
+        kind: of tags and encoder, in words.
     """
 
-    def __init__(self, name: str, rows: dict[str, Row], labels: dict[str, str]) -> None:
-        self.name, self.rows, self.labels = name, rows, labels
+    def __init__(self, name: str, rows: dict[str, Row], labels: dict[str, str], kind: str) -> None:
+        self.name, self.rows, self.labels, self.kind = name, rows, labels, kind
         #: The linear core that dev chose.
         self.ours = best_on_dev(rows)
 
@@ -49,9 +52,7 @@ class Case:
 
     def epochs(self, other: str) -> float | None:
         """How many times as long an epoch of another method takes as one of our best."""
-        if self.ours is None or None in (self.ours.step_seconds, self.rows[other].step_seconds):
-            return None
-        return (self.rows[other].step_seconds or 0.0) / (self.ours.step_seconds or 1.0)
+        return None if self.ours is None else _quotient(self.rows[other].step_seconds, self.ours.step_seconds)
 
     def soonest(self) -> Row | None:
         """The method that reaches the target first."""
@@ -61,7 +62,7 @@ class Case:
     def table(self, target: str) -> str:
         """Everything that was measured of it."""
         head = ["method", f"seconds to {target} %", "broadcast CRF ÷ this", "ChainCRF ÷ this", "test accuracy, %"]
-        head += ["seconds an epoch", "× token cross-entropy", "peak GiB", "rate"]
+        head += ["seconds an epoch", "× token cross-entropy", "not compiled", "rate"]
         return table(head, [self._cells(row) for row in self.rows.values()])
 
     def over_time(self) -> str:
@@ -73,16 +74,15 @@ class Case:
         return table(head, [[self.labels[row.method], *_looked_at(row, clock)] for row in rows])
 
     def _cells(self, row: Row) -> list[str]:
-        base = self.rows["ce"].step_seconds
-        against = None if base is None or row.step_seconds is None else row.step_seconds / base
+        base = self.rows["ce"]
+        against = (_quotient(row.step_seconds, base.step_seconds), _quotient(row.plain_seconds, base.plain_seconds))
         return [
             self.labels[row.method],
             _seconds(row),
             *(figure(ratio(self.rows[other], row), ".3g") for other in ("broadcast", "crf")),
             _percent(row),
             figure(row.epoch_seconds, ".3g"),
-            figure(against, ".2f"),
-            figure(row.peak_gib, ".2f"),
+            *(figure(times, ".2f") for times in against),
             figure(row.rate, "g") + (", edge" if row.is_edge else ""),
         ]
 
@@ -94,7 +94,8 @@ def page(path: Path | None = None, variants: Path = VARIANTS) -> str:
     rows = [Row(**{field.name: row[field.name] for field in fields(Row)}) for row in data["rows"]]
     pairs = list(dict.fromkeys((row.source, row.encoding) for row in rows))
     cases = [
-        Case(_where(place, encoding, data), by_method(rows, place, encoding), data["labels"]) for place, encoding in pairs
+        Case(_where(place, encoding, data), by_method(rows, place, encoding), data["labels"], _kind(place, encoding, data))
+        for place, encoding in pairs
     ]
     parts = [_HEAD, *which(cases, data), *measured(record, rows), *accuracies(cases, data), *memory(data)]
     parts += [*beside_the_paper(rows, record["results"]), *variants_section(variants, rows)]
@@ -105,19 +106,47 @@ def which(cases: Sequence[Case], data: dict[str, Any]) -> list[str]:
     """What to take."""
     return [
         "## Which to take",
+        in_short(cases, data),
         _RULE,
         _wrapped(f"**A linear core, or token cross-entropy?** {_against_tokens(cases)}"),
         _wrapped(f"**A linear core, or a CRF?** {_against_crf(cases)}"),
         _wrapped(f"**Which linear core?** {_which_core(cases)}"),
         _wrapped(f"**If only the time to {data['target']:g} % counts:** {_soonest(cases)}"),
-        *([_wrapped(f"**If memory decides:** {_batches(data)}")] if data["memory"] else []),
+        *([_wrapped(f"**If memory decides:** {_batches(data)}")] if _fitted(data) else []),
     ]
+
+
+def in_short(cases: Sequence[Case], data: dict[str, Any]) -> str:
+    """A line for each kind of tags and encoder."""
+    lines = []
+    for kind in dict.fromkeys(case.kind for case in cases):
+        own = [case for case in cases if case.kind == kind]
+        better = [case for case in own if case.is_better("ce")]
+        chosen = list(dict.fromkeys(case.ours.method for case in better if case.ours is not None))
+        how = " or ".join(f"{data['labels'][key]} ({_options(key, data)})" for key in chosen)
+        points = [case.points("ce") for case in own]
+        gains = ", ".join("failed" if pair is None else f"{_signed(pair[0])} ± {pair[1]:.2f}" for pair in points)
+        advice = f"**{how}**" if len(better) == len(own) else "**token cross-entropy** (`--loss ce`)"
+        if better and len(better) < len(own):
+            advice += f", or, where it gained, in {len(better)} of {len(own)} cases, {how}"
+        lines.append(_bullet(f"{kind}: {advice}. Points of the linear core above token cross-entropy: {gains}."))
+    lines.append("- Probabilities of whole sequences: **ChainCRF** (`--loss crf`).")
+    return "\n".join(lines)
+
+
+def _options(key: str, data: dict[str, Any]) -> str:
+    """As `linearcore tag train` takes them."""
+    own = data["options"][key]
+    if "proposal" in own:
+        return "`LinearCoreChain.sampled`"
+    return f"`{' '.join(['--loss lc', *(f'--{name} {own[name]:g}' for name in _FLAGS if name in own)])}`"
 
 
 def _against_tokens(cases: Sequence[Case]) -> str:
     told = [
         f"Take the linear core where it is more accurate: {_listed(cases, 'ce', [True])}.",
-        f"Take token cross-entropy where a chain gains nothing that is sure: {_listed(cases, 'ce', [None, False])}.",
+        f"Take token cross-entropy where a chain gains nothing that is sure: {_listed(cases, 'ce', [None])}; and where it "
+        f"loses: {_listed(cases, 'ce', [False])}.",
         *_missing(cases, "ce"),
     ]
     times = [1 / value for case in cases if (value := case.epochs("ce"))]
@@ -141,6 +170,14 @@ def _which_core(cases: Sequence[Case]) -> str:
     chosen = [case.ours.method for case in cases if case.ours is not None]
     labels = cases[0].labels
     told = ", ".join(f"{labels[key]} {chosen.count(key)}" for key in OURS if key in chosen)
+    behind = [
+        f"{case.ours.accuracy - row.accuracy:.2f} points on {case.name}"
+        for case in cases
+        if case.ours is not None
+        and case.ours.accuracy is not None
+        and (row := case.rows["lc-sampled"]).accuracy is not None
+        and case.ours.accuracy - row.accuracy > margin(case.ours, row)
+    ]
     sampled = [
         row.step_seconds / min(local)
         for case in cases
@@ -149,7 +186,8 @@ def _which_core(cases: Sequence[Case]) -> str:
     ]
     return (
         f"Times that each was best on dev, of {len(cases)}: {told or 'none, all failed'}. A sampled step takes "
-        f"{_range(sampled)} times as long as the faster of the two steps over all candidates."
+        f"{_range(sampled)} times as long as the faster of the two steps over all candidates; its accuracy is below that of "
+        f"the one that dev chose, beyond chance, {'by ' + '; by '.join(behind) if behind else 'nowhere'}."
     )
 
 
@@ -162,15 +200,20 @@ def _soonest(cases: Sequence[Case]) -> str:
     if len(found) == 1 and not never:
         return f"{next(iter(found))} is first everywhere."
     told = [f"{label[:1].upper()}{label[1:]} is first on {'; '.join(names)}." for label, names in found.items()]
-    return " ".join([*told, *([f"Not every seed gets there on {'; '.join(never)}, whatever the method."] if never else [])])
+    return " ".join([*told, *([f"No method gets there with every seed on {'; '.join(never)}."] if never else [])])
 
 
 def _batches(data: dict[str, Any]) -> str:
     """What fits into the smallest memory."""
-    found = {data["labels"][key]: held["sequences"] for key, held in data["memory"].items()}
+    found = {data["labels"][key]: held["sequences"] for key, held in _fitted(data).items()}
     size = min(next(iter(found.values())), key=int)
     told = ", ".join(f"{label} {held[size]:,}" for label, held in sorted(found.items(), key=lambda item: -item[1][size]))
     return f"sequences of a batch that fit into {size} GB ([below](#memory)): {told}."
+
+
+def _fitted(data: dict[str, Any]) -> dict[str, Any]:
+    """The memories that could be looked at."""
+    return {key: held for key, held in data["memory"].items() if "sequences" in held}
 
 
 def measured(record: dict[str, Any], rows: Sequence[Row]) -> list[str]:
@@ -179,25 +222,39 @@ def measured(record: dict[str, Any], rows: Sequence[Row]) -> list[str]:
     setting = data["setting"]
     counts = {row.source: row.tags for row in rows}
     tags = ", ".join(f"{_short(key, data)} ({count:,} tags)" for key, count in counts.items())
+    inflated = " and ".join(_short(key, data) for key in counts if data["inflated"][key])
+    tags += f". Most tags of {inflated} never occur: they were filled up to that number, as in the paper" if inflated else ""
     epochs = ", ".join(f"{count} on {_short(key, data)}" for key, count in setting["epochs"].items())
     grids = {key: ", ".join(f"{rate:g}" for rate in grid) for key, grid in setting["rates"].items()}
     rates = "; ".join(f"{data['encodings'][key]}: {grid}" for key, grid in grids.items())
     seeds = max(len(row.test) for row in rows)
     machines = "; ".join(settings.get("runs_on", [record["environment"]["device"]]))
     text = (
-        f"{tags}. Sentences are joined to sequences of at least {setting['least_words']} words, {setting['batch']} in a "
-        f"batch, as the paper has it; passes over the training part: {epochs}. Every method has the same encoder, batches "
-        f"in the same order, schedule and grid of learning rates ({rates}), of which dev chose with a seed of its own; "
-        f"test accuracies are means ± standard deviations over {seeds} other seeds. Machine: {machines}."
+        f"{tags}. BiLSTMs see words alone, without spelling and dropout, as the paper has it; with both, as `linearcore tag "
+        "train` has it, differences are smaller ([Taggers](measured.md#taggers)). Sentences are joined to sequences of at "
+        f"least {setting['least_words']} words, {setting['batch']} in a batch, as the paper has it; passes over the "
+        f"training part: {epochs}. Every method has the same encoder, batches in the same order, schedule and grid of "
+        f"learning rates ({rates}), of which dev chose with a seed of its own; test accuracies are means ± standard "
+        f"deviations over {seeds} other seeds. Machine: {machines}."
     )
+    looks = setting["looks"]
     clock = (
-        f"The clock: {data['times']}. The seconds to {data['target']:g} % are the steps after which every further look at "
-        "dev sequences found that accuracy, times those seconds: who falls back has not arrived. Looks come every 20 steps "
-        'until the first that finds it, and twice an epoch. "broadcast CRF" is the CRF that public libraries have, one '
-        "broadcast logsumexp a position; its gradient is ChainCRF's, so that it has ChainCRF's steps on a clock of its own."
+        f"The clock: {data['times']}. Steps are CUDA graphs; those of token cross-entropy and linear cores have their loss "
+        "compiled where that is faster (`tag train --compile`), while CRFs and SSVM, which go from position to position, "
+        f"have nothing to gain by it. The seconds to {data['target']:g} % are the steps after which every further look at "
+        "dev sequences found that accuracy, times those seconds: who falls back has not arrived. Looks come every "
+        f"{looks['every']} steps until the first that finds it or {looks['most']:,} steps are done, and twice an epoch. "
+        '"broadcast CRF" is the CRF that public libraries have, one broadcast logsumexp a position; its gradient is '
+        "ChainCRF's, so that it has ChainCRF's steps on a clock of its own. That one and the SSVM are timed with sequences "
+        "of the most frequent length, the others with all lengths."
     )
-    command = f"`{record['command']}`, torch {record['environment']['torch']}."
-    return ["## What was measured", _wrapped(text), _wrapped(clock), command]
+    made = (
+        f"`{record['command']} --device cuda --data DIR`; DIR holds {', '.join(f'`tagging/{name}`' for name in FILES)}. "
+        f"Tables and picture were put together with torch {record['environment']['torch']}."
+    )
+    methods = [f"- {data['labels'][key]}: {_options(key, data)}" for key in ("lc", "lc-rank")]
+    methods += [f"- {data['labels']['lc-sampled']}: {_SAMPLED.format(**data['options']['lc-sampled'])}"]
+    return ["## What was measured", _wrapped(text), _wrapped(clock), "\n".join([_METHODS, "", *methods]), _wrapped(made)]
 
 
 def accuracies(cases: Sequence[Case], data: dict[str, Any]) -> list[str]:
@@ -207,21 +264,44 @@ def accuracies(cases: Sequence[Case], data: dict[str, Any]) -> list[str]:
         parts += [f"### {case.name}", case.table(f"{data['target']:g}")]
         if case.soonest() is None:
             parts += [_OVER_TIME, case.over_time()]
-    return parts
+    return [*parts, "### Falls", _wrapped(_falls(cases))]
+
+
+def _falls(cases: Sequence[Case]) -> str:
+    """How far curves fall back while rates are high; the broadcast CRF has ChainCRF's."""
+    most: dict[str, float] = {}
+    for row in (row for case in cases for row in case.rows.values() if row.fall is not None and row.method != "broadcast"):
+        most[row.method] = max(most.get(row.method, 0.0), row.fall or 0.0)
+    told = ", ".join(f"{cases[0].labels[key]} {fall:.1f}" for key, fall in most.items())
+    return f"{_FALLS} {told}."
 
 
 def memory(data: dict[str, Any]) -> list[str]:
     """The largest batches; nothing if they were not looked for."""
-    found = data["memory"]
+    found = _fitted(data)
     if not found:
         return []
     first = next(iter(found.values()))
     # In the order of numbers and of the other tables: a record has its keys in that of letters.
     sizes = sorted(first["sequences"], key=int)
     methods = [key for key in dict.fromkeys(row["method"] for row in data["rows"]) if key in found]
-    rows = [[data["labels"][key], *(f"{found[key]['sequences'][size]:,}" for size in sizes)] for key in methods]
-    text = f"The most sequences of {first['words']} words, {first['tags']:,} tags, for which an eager training step fits:"
-    return ["## Memory", text, table(["method", *(f"{size} GB" for size in sizes)], rows)]
+    rows = []
+    for key in methods:
+        fits = {size: found[key]["sequences"][size] for size in sizes}
+        few, many = sizes[-2:]
+        each = 1000 * (int(many) - int(few)) / max(1, fits[many] - fits[few])
+        rows.append(
+            [
+                data["labels"][key],
+                *(f"{count:,}" for count in fits.values()),
+                f"{each:,.3g}" if each < 1000 else f"{each:,.0f}",
+            ]
+        )
+    text = (
+        f"The most sequences of {first['words']} words, {first['tags']:,} tags, for which an eager training step fits, to "
+        f"within 2 %, and what one more takes, from the step between {sizes[-2]} and {sizes[-1]} GB:"
+    )
+    return ["## Memory", _wrapped(text), table(["method", *(f"{size} GB" for size in sizes), "MB a sequence"], rows)]
 
 
 def beside_the_paper(rows: Sequence[Row], results: dict[str, Any]) -> list[str]:
@@ -234,11 +314,16 @@ def beside_the_paper(rows: Sequence[Row], results: dict[str, Any]) -> list[str]:
         cores = [own[key] for key in OURS if own[key].seconds]
         best = min(cores, key=lambda row: statistics.mean(row.seconds or [0.0]), default=None)
         ratios = [None if best is None else ratio(own[key], best) for key in ("broadcast", "crf")]
-        seconds = [_seconds(own["broadcast"]), _seconds(own["crf"]), "never" if best is None else _seconds(best)]
+        # Where none has arrived with every seed, the one that did so most often.
+        shown = best or max((own[key] for key in OURS), key=lambda row: sum(steps is not None for steps in row.reached))
+        seconds = [_seconds(row) for row in (own["broadcast"], own["crf"], shown)]
         found.append([_where(place, encoding, data), *seconds, *(figure(value, ".3g") for value in ratios)])
-    head = [f"seconds to {data['target']:g} %", "CRF (ours: broadcast)", "ChainCRF", "linear core"]
+    head = [f"seconds to {data['target']:g} %", "CRF (ours: broadcast)", "ChainCRF", "fastest linear core"]
     head += ["CRF ÷ linear core", "ChainCRF ÷ linear core"]
-    verdicts = [f"- {claim['claim']}: **{claim['verdict']}**." for claim in results["claims"]]
+    verdicts = [
+        _bullet(f"{claim['claim']}: **{claim['verdict']}**; {claim['ours'].partition('. ')[0]}.")
+        for claim in results["claims"]
+    ]
     return ["## Beside the paper", _PAPER, table(head, found), "\n".join(verdicts)]
 
 
@@ -308,6 +393,10 @@ def _missing(cases: Sequence[Case], other: str) -> list[str]:
     return [f"Not compared, since runs failed: {'; '.join(names)}."] if names else []
 
 
+def _quotient(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one / other
+
+
 def _signed(value: float) -> str:
     return f"{value:+.2f}".replace("-", "−")
 
@@ -328,10 +417,20 @@ def _where(place: str, encoding: str, data: dict[str, Any]) -> str:
     return f"{_short(place, data)} · {data['encodings'][encoding]}"
 
 
+def _kind(place: str, encoding: str, data: dict[str, Any]) -> str:
+    """What a reader has in hand: tags that occur or do not, and an encoder."""
+    tags = (
+        "A few dozen tags that occur, and thousands that do not"
+        if data["inflated"][place]
+        else "Thousands of tags that occur"
+    )
+    return f"{tags}, with {'a pre-trained transformer' if encoding == 'bert' else 'a BiLSTM'}"
+
+
 def _seconds(row: Row) -> str:
     if row.step_seconds is None:
         return "does not fit"
-    return "never" if row.seconds is None else f"{statistics.mean(row.seconds):.3g}"
+    return row.arrivals if row.seconds is None else f"{statistics.mean(row.seconds):.3g}"
 
 
 def _percent(row: Row) -> str:
@@ -340,25 +439,44 @@ def _percent(row: Row) -> str:
     return f"{row.accuracy:.2f}" + ("" if row.spread is None else f" ± {row.spread:.2f}")
 
 
-def _wrapped(text: str) -> str:
-    return textwrap.fill(text, 125, break_long_words=False, break_on_hyphens=False)
+def _wrapped(text: str, **options: str) -> str:
+    return textwrap.fill(text, 125, break_long_words=False, break_on_hyphens=False, **options)
+
+
+def _bullet(text: str) -> str:
+    return _wrapped(text, initial_indent="- ", subsequent_indent="  ")
 
 
 _HEAD = """# Many tags
 
 A tagger with thousands of tags, trained with a CRF, with token cross-entropy and with linear cores: how soon it is good, how
-good it gets, what an epoch takes and what fits into memory. Every figure comes from the record of
+good it gets, what an epoch takes and what fits into memory, on a GPU; on a CPU, and for decoding, see
+[Measured](measured.md#chain-heads-two-cpu-cores). Every figure comes from the record of
 `linearcore reproduce tagging --scale paper`, and so does every sentence with a figure in it; `python docs/write_measured.py`
 writes the page. How to train one: [Tagging](tagging.md)."""
 
-_RULE = """"More accurate" is a difference of mean test accuracies beyond two standard errors of the seeds, which stand
-behind ±; the linear core is the one that was best on dev."""
+_RULE = """In numbers: a difference of mean test accuracies counts if its interval of 95 % over the seeds (Welch's) leaves
+out 0; half of that interval stands behind ± in this section, and standard deviations in the tables. The linear core of a
+case is the one that was best on dev."""
 
-_COLUMNS = """The two columns with ÷ say how many times as long a CRF takes to the target. "edge": the rate that dev chose is
-the first or the last of its grid, so that another might do better yet."""
+_METHODS = """What linear cores are called here, with the options of `linearcore tag train`:"""
+
+_SAMPLED = """the options of the former, and candidates that are the tags of the batch and {samples} draws
+  (`LinearCoreChain.sampled`; the command has no option for it)"""
+
+#: Options of a linear core that are flags of the command.
+_FLAGS = ("rank", "unary", "sharpness")
+
+_COLUMNS = """The two columns with ÷ say how many times as long a CRF takes to the target. "not compiled" is
+the ratio before it of losses that are not compiled. "edge": the rate that dev chose is the first or the last of its grid, so
+that another might do better yet."""
 
 _FIGURE = """![Accuracy on dev against seconds of training, a panel for each data set and
 encoder](results/paper/tagging/tagging.png)"""
+
+_FALLS = """While the rate is high, a tagger may lose for some steps what it had; it comes back as the rate falls. It is
+linear cores with low-rank transitions that do: these have scores for pairs of tags that never met. Points by which a look at
+dev fell below one before it, at the most over all cases and seeds:"""
 
 _OVER_TIME = """Accuracy on dev, in per cent, after so many seconds of training:"""
 
@@ -367,7 +485,8 @@ _CLOCK = (1.0, 2.0, 5.0, 10.0, 60.0, 300.0)
 
 _KINDS = {"bert": "BERT", "bilstm": "BiLSTM"}
 
-_PAPER = """The paper's seconds are of its own CRF, machine and text; what can be compared is the ratio."""
+_PAPER = """The paper's seconds are of its own CRF, machine and text; what can be compared is the ratio. The linear core is
+the fastest of the three in each case."""
 
 _VARIANTS = """Ways to train the chain from single sites: which neighbours a site sees, how much of the loss is on the
 emissions alone ("unary"), the rank of the transitions, the surrogate, and pairs of sites that change together. The same

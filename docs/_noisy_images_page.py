@@ -59,12 +59,12 @@ def _accuracies(data: dict[str, Any], rows: dict[Any, Any], columns: list[tuple[
     """A line for each method, the best of a column in bold, and the paper's lines below."""
     noisy = [rate for law, rate in columns if law == "instance" and rate > 0]
     best = {column: max((_mean(rows[key, *column]) for key in data["labels"]), default=0.0) for column in columns}
-    means = {key: statistics.mean(_mean(rows[key, "instance", rate]) for rate in noisy) for key in data["labels"]}
+    means = {key: _mean_over([rows[key, "instance", rate]["mean"] for rate in noisy]) for key in data["labels"]}
     lines = [
         [
             label,
             *(_cell(rows[key, *column], best[column]) for column in columns),
-            _bold(f"{means[key]:.2f}", means[key] == max(means.values())),
+            _bold(figure(means[key], ".2f"), means[key] == max(mean for mean in (*means.values(), 0.0) if mean is not None)),
         ]
         for key, label in data["labels"].items()
     ]
@@ -74,6 +74,12 @@ def _accuracies(data: dict[str, Any], rows: dict[Any, Any], columns: list[tuple[
         lines.append([f"the paper's {key.upper()}", *cells, f"{statistics.mean(known.values()):.2f}"])
     head = [f"{100 * rate:g} %" + ("" if law == "instance" else f" {data['laws'][law]['label']}") for law, rate in columns]
     return table(["test accuracy, %", *head, "mean over " + ", ".join(f"{100 * rate:g}" for rate in noisy)], lines)
+
+
+def _mean_over(values: Sequence[float | None]) -> float | None:
+    """None if one of them is missing."""
+    known = [value for value in values if value is not None]
+    return statistics.mean(known) if len(known) == len(values) else None
 
 
 def _mean(row: dict[str, Any]) -> float:
@@ -98,6 +104,8 @@ def _choices(data: dict[str, Any]) -> str:
     for choice in data["choices"]:
         label = data["labels"][choice["row"]]
         listed = [place for place, one in enumerate(choice["tried"]) if one["noisy_validation_accuracy_whole"] is not None]
+        # Where all of the second round failed, something was taken all the same.
+        listed = listed if choice["chosen"] in listed else [*listed, choice["chosen"]]
         for place in sorted(listed, key=lambda place: place != choice["chosen"]):
             one = choice["tried"][place]
             config = Config(one["scale"], one["decay"], one["options"])
@@ -155,6 +163,9 @@ def search_section(records: Sequence[dict[str, Any]]) -> list[str]:
     """Which form is worth a large network; nothing where there is no record."""
     if not records:
         return []
+    shared = ("recipe", "noise", "held_out")
+    if any(record["settings"][name] != records[0]["settings"][name] for record in records for name in shared):
+        raise ValueError(f"sweeps in one table must have the same {', '.join(shared)}")
     rows, settings = [row for record in records for row in record["results"]], records[0]["settings"]
     scales = sorted({row["scale"] for row in rows}, reverse=True)
     found: dict[str, dict[float, float | None]] = {}
@@ -174,7 +185,7 @@ def search_section(records: Sequence[dict[str, Any]]) -> list[str]:
     recipe, noise = settings["recipe"], settings["noise"]
     about = _SEARCH.format(
         epochs=recipe["epochs"], rate=f"{100 * noise['rate']:g}", held=f"{settings['held_out']:,}",
-        error=f"{100 * (0.25 / settings['held_out']) ** 0.5:.1f}",
+        error=f"{100 * (0.25 / settings['held_out']) ** 0.5:.1f}", right=f"{100 * (1 - noise['rate']):g}",
     )  # fmt: skip
     head = ["agreement, %", *(f"scale {scale:g}" for scale in scales)]
     made_by = " ".join(_made_by(record) for record in records)
@@ -193,8 +204,9 @@ def _wrapped(text: str) -> str:
 
 _HEAD = """# Wrong labels on CIFAR-10
 
-What losses make of images whose labels are wrong. Every figure comes from a record; `python docs/write_measured.py` writes
-the page. How to train so yourself: [Images](images.md). The preset and its guarantee: [The robust loss](robust-loss.md)."""
+What losses make of images whose labels are wrong, as far as it was measured. Every figure comes from a record;
+`python docs/write_measured.py` writes the page. How to train so yourself: [Images](images.md). The preset and its guarantee:
+[The robust loss](robust-loss.md)."""
 
 _CHOICES = """Every tuned loss had the same number of tries, in two rounds: all for some epochs, the best two for all of
 them. "Agreement" is with held-out labels, as wrong as those of training, in per cent. The first of each pair, in bold, was
@@ -205,7 +217,9 @@ the margin of the given label and by its loss. [Finding wrong labels](finding-wr
 
 _PUSH = """Late in training, the size of the gradient at the given label,"""
 
-_SEARCH = """A sweep that decides which linear core is worth a large network: a small one, {epochs} epochs, {rate} % of wrong
-labels by instance, the same order, rate and weight decay for all, and the loss times some scales. The figures are agreements
-with {held} held-out labels, as wrong as the others (standard error up to {error} points); nobody looked at a true one. The
-best of a row is bold, and the best row first. Forms are means over the competitors."""
+_SEARCH = """A sweep that decides which linear core is worth a large network: a small one, {epochs} epochs, {rate} % of
+wrong labels by instance, one seed, the same order, rate and weight decay for all, and the loss times some scales. The
+figures are agreements with {held} held-out labels, as wrong as the others (standard error up to {error} points): a network
+that is always right would agree with about {right} %, and nobody looked at a true label. The best of a row is bold, and the
+best row first. "Sphere of radius 1" is the preset, `RobustLinearCoreLoss`; pairwise and centered are means over the
+competitors."""

@@ -188,3 +188,15 @@ def _digest(path: Path) -> str:
 
 def _settings_digest(settings: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(dict(settings), sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+def differences(key: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    """The names of what two runs differ in, settings by their own names; nothing if they are the same.
+
+    Example:
+        >>> differences({"settings": {"rate": 1, "seed": 0}, "dev": "x"}, {"settings": {"rate": 2, "seed": 1}, "dev": "y"})
+        'dev, rate and seed'
+    """
+    one, two = ({**run, **run.get("settings", {}), "settings": None} for run in (key, other))
+    names = sorted(name for name in one.keys() | two.keys() if one.get(name) != two.get(name))
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

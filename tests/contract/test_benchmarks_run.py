@@ -215,8 +215,11 @@ def test_interrupted_variants_of_chains_go_on_from_their_folder(tmp_path):
         assert done.returncode == 0, done.stderr
         record = json.loads(out.read_text("utf-8"))
         assert record["command"] == "python benchmarks/chain_variants.py --quick --workers 2"
-        found.append({row["name"]: row["dev"] for row in record["results"]})
+        found.append([(row["name"], row["dev"]) for row in record["results"]])
         if attempt == 0:
+            assert found[0][0][0] == "token cross-entropy"
+            # A chain without its transitions, and with them: they are put back after each look.
+            assert any(dev["0"] != dev["1"] for _, dev in found[0][1:])
             times = {path: path.stat().st_mtime_ns for path in work.glob("*.json")}
             assert len(times) == len(found[0])
             lost = max(times)
@@ -226,3 +229,15 @@ def test_interrupted_variants_of_chains_go_on_from_their_folder(tmp_path):
             assert [path for path, time in times.items() if path.stat().st_mtime_ns != time] == [lost]
             assert done.stderr.count(": dev ") == 1
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("script", "options", "words"),
+    [
+        ("chain_variants.py", ["--quick", "--seeds", "0"], "--workers and --seeds take positive numbers, got 1 and 0"),
+        ("robust_search.py", ["--quick", "--scales", "0,1"], "--scales takes positive numbers, got [0.0, 1.0]"),
+    ],
+)
+def test_nothing_is_written_for_no_runs(script, options, words, tmp_path):
+    done = fresh_python(str(BENCHMARKS / script), *options, "--out", str(tmp_path / "record.json"))
+    assert done.returncode == 2 and done.stderr == f"{script}: {words}\n" and not list(tmp_path.iterdir())

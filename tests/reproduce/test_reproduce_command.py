@@ -71,7 +71,7 @@ def test_every_experiment_writes_record_and_figures(everything, name):
     assert len(record["results"]["alt"]) > 100
     for claim in record["results"]["claims"]:
         assert set(claim) == {"claim", "paper", "ours", "verdict", "correction"}
-        assert claim["verdict"] in VERDICTS and claim["correction"] in {None, *"abcdefghijklm"}
+        assert claim["verdict"] in VERDICTS and claim["correction"] in {None, *"abcdefghijklmn"}
     assert str(everything[0]) not in (folder / "results.json").read_text("utf-8")
 
 

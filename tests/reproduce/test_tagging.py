@@ -44,8 +44,10 @@ def test_record_figures_and_page(folder):
 
 
 def test_made_up_text_judges_nothing(results):
-    assert [claim["verdict"] for claim in results["claims"]] == ["not judged", "not run", "not judged", "not judged"]
-    assert results["claims"][1]["ours"] == "not run: only with --scale paper"
+    wanted = ["not judged", "not run", "not judged", "not judged", "not run", "not run"]
+    assert [claim["verdict"] for claim in results["claims"]] == wanted
+    for claim in results["claims"]:
+        assert (claim["ours"] == "not run: only with --scale paper") == (claim["verdict"] == "not run")
     assert "made-up text, BiLSTM, Adam, seconds to 83 %: broadcast CRF " in results["alt"]
 
 
@@ -54,7 +56,7 @@ def test_every_method_learns_and_is_timed(results):
     assert list(rows) == ["broadcast", *SMOKE] and set(results["data"]["labels"]) == set(METHODS)
     for row in rows.values():
         assert row["accuracy"] > 85 and row["seconds"] > 0 and row["step_seconds"] > 0 and row["curve"]
-        assert row["reached"] != [None] and row["tags"] == 40 and row["peak_gib"] is None
+        assert row["reached"] != [None] and row["tags"] == 40
         assert [seconds for seconds, _ in row["curve"]] == sorted(seconds for seconds, _ in row["curve"])
     # What a tag tells about its neighbour is what tokens by themselves cannot know.
     assert rows["lc-rank"]["accuracy"] > rows["ce"]["accuracy"] + 1 and rows["crf"]["accuracy"] > rows["ce"]["accuracy"] + 1

@@ -139,7 +139,10 @@ def _print_results(finished: "list[Finished]", out: Path, page: Path | None, as_
             letter = f" ({claim['correction']})" if claim["correction"] else ""
             typer.echo(f"  {claim['verdict']}{letter}: {claim['claim']}")
             typer.echo(f"      paper: {claim['paper']}\n      ours:  {claim['ours']}")
-    if any(item.record is not None for item in finished):
+    records = [item.record for item in finished if item.record is not None]
+    if any(claim["verdict"] == "not judged" for record in records for claim in record["results"]["claims"]):
+        typer.echo('"not judged": made-up or small data, or a run that failed; the full size is --scale paper.')
+    if records:
         typer.echo(f"Records and figures: {out}; letters are those of docs/reading-the-paper-with-care.md.")
     if page is not None:
         typer.echo(f"Report: {page}")

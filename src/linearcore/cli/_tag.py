@@ -93,7 +93,7 @@ def train(
     Examples
         linearcore tag train --train en-train.conllu --dev en-dev.conllu --tag xpos --out english
         linearcore tag train --train la.conllu.xz --tag upos+feats --loss crf --device cuda --out latin
-        linearcore tag train --train la.conllu.xz --tag upos+feats --rank 64 --unary 0.5 --out latin
+        linearcore tag train --train la.conllu.xz --tag upos+feats --rank 64 --unary 0.5 --sharpness 4 --out latin
         linearcore tag train --train ner.txt --tag last --encoder transformer:my-bert --out entities
     """
     with usage_errors():

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from linearcore._store import is_store, read_store, write_store
+from linearcore._store import differences, is_store, read_store, write_store
 from linearcore.tagging._model import TaggingModel
 
 KIND = "training run of a tagger"
@@ -76,17 +76,6 @@ def load_checkpoint(out: Path, key: dict[str, Any], model: TaggingModel, optimiz
     if model.projection.weight.is_cuda and "random.cuda" in stored.tensors:
         torch.cuda.set_rng_state(stored.tensors["random.cuda"], model.projection.weight.device)
     return State(**stored.settings["state"], weights=_under("best.", stored.tensors))
-
-
-def differences(key: dict[str, Any], other: dict[str, Any]) -> str:
-    """The names of what two runs differ in, settings by their own names; nothing if they are the same.
-
-    Example:
-        >>> differences({"settings": {"rate": 1, "seed": 0}, "dev": "x"}, {"settings": {"rate": 2, "seed": 0}, "dev": "y"})
-        'dev and rate'
-    """
-    flat = [{**run, **run.get("settings", {}), "settings": None} for run in (key, other)]
-    return " and ".join(sorted(name for name in flat[0].keys() | flat[1].keys() if flat[0].get(name) != flat[1].get(name)))
 
 
 def _load_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:

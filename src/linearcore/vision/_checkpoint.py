@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from linearcore._store import is_store, read_store, write_store
+from linearcore._store import differences, is_store, read_store, write_store
 from linearcore.vision._result import under
 
 KIND = "training run on images"
@@ -62,14 +62,3 @@ def refuse_other(out: Path, what: str, key: Mapping[str, Any], other: Mapping[st
     differ = differences(key, other)
     if differ:
         raise ValueError(f"{out} holds {what} with another {differ}; pass fresh=True to begin anew, or another `out`")
-
-
-def differences(key: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    """The names of what two runs differ in, settings by their own names; nothing if they are the same.
-
-    Example:
-        >>> differences({"settings": {"rate": 1, "seed": 0}, "loss": "x"}, {"settings": {"rate": 2, "seed": 0}, "loss": "y"})
-        'loss and rate'
-    """
-    one, two = ({**run, **run.get("settings", {}), "settings": None} for run in (key, other))
-    return " and ".join(sorted(name for name in one.keys() | two.keys() if one.get(name) != two.get(name)))

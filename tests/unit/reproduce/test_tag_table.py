@@ -1,6 +1,7 @@
 """The table of the experiment `tagging`, and the verdicts that hang on it, from results that nobody measured."""
 
 import json
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -59,7 +60,7 @@ def test_rows_are_steps_times_seconds_of_a_step(results):
     assert row.seconds == pytest.approx([50 * 0.005] * 3) and row.epoch_seconds == pytest.approx(STEPS_AN_EPOCH * 0.005)
     assert row.test == pytest.approx([90.5, 90.6, 90.7]) and row.dev == pytest.approx([91.5, 91.6, 91.7])
     assert row.accuracy == pytest.approx(90.6) and row.spread == pytest.approx(0.1)
-    assert (row.rate, row.is_edge, row.peak_gib, row.tags) == (0.01, False, 1.2, 4000)
+    assert (row.rate, row.is_edge, row.plain_seconds, row.tags) == (0.01, False, 0.007, 4000)
     assert [seconds / 0.005 for seconds, _ in row.curve] == pytest.approx(
         [point[0] for point in made_run("lc-rank", 1)["curve"]]
     )
@@ -72,7 +73,7 @@ def test_broadcast_row_is_the_crfs_on_its_own_clock(results):
     assert mine.seconds == pytest.approx([FACTS["crf"][1] * FACTS["broadcast"][0]] * 3)
     assert [point[1] for point in mine.curve] == [point[1] for point in other.curve]
     assert mine.curve[0][0] / other.curve[0][0] == pytest.approx(0.5 / 0.04, rel=1e-3)
-    assert ratio(mine, other) == pytest.approx(0.5 / 0.04) and mine.peak_gib == 60.0
+    assert ratio(mine, other) == pytest.approx(0.5 / 0.04)
 
 
 def test_failed_run_leaves_a_row_without_figures(results):
@@ -97,7 +98,7 @@ def test_step_that_does_not_fit_leaves_accuracy(results):
     results[f"pace_{WHERE}_crf"] = {"failed": "out of memory", "tags": 4000}
     row = table(results)["crf"]
     assert row.accuracy is not None and row.reached == [60] * 3
-    assert row.seconds is row.epoch_seconds is row.peak_gib is row.step_seconds is None and row.curve == []
+    assert row.seconds is row.epoch_seconds is row.plain_seconds is row.step_seconds is None and row.curve == []
     assert ratio(row, table(results)["lc"]) is None is ratio(table(results)["lc"], row)
 
 
@@ -110,16 +111,17 @@ def test_target_must_be_reached_with_every_seed(results):
 @pytest.mark.parametrize(
     ("after", "steps"),
     [
-        ([90.0, 91.0, 92.0], 60),
-        ([83.0, 91.0, 92.0], 60),
-        ([82.99, 91.0, 92.0], 150),
-        ([90.0, 70.0, 92.0], 200),
-        ([90.0, 91.0, 1.0], None),
+        ([90.0, 91.0, 92.0, 93.0], 60),
+        ([83.0, 91.0, 92.0, 93.0], 60),
+        ([82.99, 91.0, 92.0, 93.0], 150),
+        ([90.0, 70.0, 92.0, 93.0], 200),
+        ([70.0, 91.0, 70.0, 93.0], 250),
+        ([90.0, 91.0, 92.0, 1.0], None),
     ],
 )
 def test_target_that_is_lost_again_does_not_count(results, after, steps):
     """Until it is found for good."""
-    looks = [[40, 82.0], [60, 84.0], *zip((100, 150, 200), after, strict=True)]
+    looks = [[40, 82.0], [60, 84.0], *zip((100, 150, 200, 250), after, strict=True)]
     results[f"run_{WHERE}_lc_seed3"]["curve"] = [list(look) for look in looks]
     assert table(results)["lc"].reached == [60, 60, steps]
 
@@ -158,9 +160,25 @@ def test_best_core_is_chosen_on_dev_and_not_on_test(results):
     assert best_on_dev(table(results)) is None
 
 
-def test_margin_is_two_standard_errors_of_the_difference(results):
+def test_margin_is_half_of_welchs_interval(results):
+    from scipy.stats import ttest_ind
+
     found = table(results)
-    assert margin(found["lc"], found["ce"]) == pytest.approx(2 * (2 * 0.1**2 / 3) ** 0.5)
+    # With equal spreads there are four degrees of freedom.
+    assert margin(found["lc"], found["ce"]) == pytest.approx(2.7764451 * (2 * 0.1**2 / 3) ** 0.5)
+    for seed, value in zip(SEEDS, (90.0, 90.9, 91.2), strict=True):
+        results[f"run_{WHERE}_lc_seed{seed}"]["test_accuracy"] = value
+    one, two = (table(results)[key] for key in ("lc", "ce"))
+    interval = ttest_ind(one.test, two.test, equal_var=False).confidence_interval(0.95)
+    assert margin(one, two) == pytest.approx((interval.high - interval.low) / 2)
+    alone = Row(**{field.name: getattr(one, field.name) for field in fields(Row)} | {"test": [90.0]})
+    assert margin(alone, alone) == 0.0
+
+
+def test_fall_is_the_largest_below_what_was_had(results):
+    results[f"run_{WHERE}_lc_seed1"]["curve"] = [[20, 50.0], [40, 80.0], [60, 75.0], [80, 90.0], [100, 88.0], [120, 91.0]]
+    row = table(results)["lc"]
+    assert row.fall == 5.0 and table(results)["lc-rank"].fall == 0.0
 
 
 # ---- verdicts ----
@@ -209,7 +227,7 @@ def test_crf_that_never_gets_there_leaves_nothing_to_divide(results):
             change(results, f"run_{source}_{encoding}_crf_seed", reached=None)
     claim = concluded(results).claims[SPEED]
     assert claim.verdict == "not judged"
-    assert "against a broadcast CRF that never gets there and against a ChainCRF that never gets there" in claim.ours
+    assert "against a broadcast CRF that does not always get there and against a ChainCRF that does not" in claim.ours
 
 
 def test_crf_that_does_not_fit_is_told_and_the_others_are_judged(results):
@@ -221,10 +239,10 @@ def test_crf_that_does_not_fit_is_told_and_the_others_are_judged(results):
 
 
 def test_accuracy_may_be_lower_by_chance_alone(results):
-    # Two standard errors of a difference are 0.163 points here.
+    # Half of an interval of 95 % is 0.227 points here.
     for start in methods("crf"):
         for seed in SEEDS:
-            results[f"{start}{seed}"]["test_accuracy"] = 90.4 + 0.1 * seed + 0.16
+            results[f"{start}{seed}"]["test_accuracy"] = 90.4 + 0.1 * seed + 0.22
     assert verdicts(results)[ACCURACY] == "holds"
     for seed in SEEDS:
         results[f"run_latin_bilstm-adam_crf_seed{seed}"]["test_accuracy"] += 0.01
@@ -232,7 +250,7 @@ def test_accuracy_may_be_lower_by_chance_alone(results):
     assert claim.verdict == "does not hold"
     assert claim.ours.startswith(
         "the linear core that dev chose is as accurate or more in 6 of 7, but not on LASLA Latin, BiLSTM, Adam "
-        "(0.17 ± 0.16 points behind). Penn"
+        "(0.23 ± 0.23 points behind). Penn"
     )
 
 
@@ -255,7 +273,7 @@ def test_epoch_counts_the_faster_of_the_two_over_all_candidates(results):
     change(results, "pace_", "_lc", seconds=1.0)
     claim = concluded(results).claims[EPOCH]
     assert claim.verdict == "holds" and claim.ours.startswith(
-        "LC all tags at most 250.00, LC rank 64 + unary at most 1.25. "
+        "LC all tags at most 250.00, and 1.20 if neither is compiled, LC rank 64 + unary at most 1.25, and 1.40 if neither"
     )
     results["pace_latin_bilstm-adam_lc-rank"]["seconds"] = 0.00501
     claim = concluded(results).claims[EPOCH]
@@ -263,6 +281,11 @@ def test_epoch_counts_the_faster_of_the_two_over_all_candidates(results):
     # Nor may each case have a form of its own.
     results["pace_latin_bilstm-adam_lc"]["seconds"] = 0.004
     assert verdicts(results)[EPOCH] == "does not hold"
+    # Nor is a step that does not fit a quick one.
+    results["pace_latin_bilstm-adam_lc-rank"] = {"failed": "out of memory", "tags": 3499}
+    results["pace_latin_bilstm-adam_lc"] = {"failed": "out of memory", "tags": 3499}
+    claim = concluded(results).claims[EPOCH]
+    assert claim.verdict == "does not hold" and "LC rank 64 + unary at most inf" in claim.ours
     # A sampled step is no step over all candidates.
     results["pace_latin_bilstm-adam_lc-sampled"]["seconds"] = 0.001
     assert verdicts(results)[EPOCH] == "does not hold"
@@ -280,7 +303,7 @@ def test_epoch_is_judged_without_a_crf_that_does_not_fit_but_not_without_cross_e
 
 def test_latin_wants_more_than_chance(results):
     for seed in SEEDS:
-        results[f"run_latin_bilstm-adam_ce_seed{seed}"]["test_accuracy"] = 90.4 + 0.1 * seed - 0.16
+        results[f"run_latin_bilstm-adam_ce_seed{seed}"]["test_accuracy"] = 90.4 + 0.1 * seed - 0.22
     assert verdicts(results)[LATIN] == "does not hold"
     for seed in SEEDS:
         results[f"run_latin_bilstm-adam_ce_seed{seed}"]["test_accuracy"] -= 0.01
@@ -290,13 +313,24 @@ def test_latin_wants_more_than_chance(results):
     assert verdicts(results)[LATIN] == "not judged"
 
 
-@pytest.mark.parametrize(("ours", "broadcast", "word"), [(61, 4, WITH), (60, 4, "does not hold"), (15, 0, "does not hold")])
-def test_memory_is_judged_at_40_gb(results, ours, broadcast, word):
+@pytest.mark.parametrize(
+    ("ours", "broadcast", "chain", "word"),
+    [
+        (61, 4, 1, WITH),
+        (60, 4, 1, "does not hold"),
+        (61, 1, 4, WITH),
+        # What the one CRF forces the other does not.
+        (60, 1, 4, "does not hold"),
+        (15, 0, 0, "does not hold"),
+    ],
+)
+def test_memory_is_judged_at_40_gb_by_the_better_crf(results, ours, broadcast, chain, word):
     results["memory_lc-rank"]["sequences"]["40"] = ours
     results["memory_broadcast"]["sequences"]["40"] = broadcast
+    results["memory_crf"]["sequences"]["40"] = chain
     claim = concluded(results).claims[MEMORY]
     assert claim.verdict == word
-    assert f"LC rank 64 + unary 360 in 16 GB, {ours} in 40 GB, 3200 in 140 GB" in claim.ours
+    assert f"LC rank 64 + unary 360 in 16 GB, {ours} in 40 GB, 3,200 in 140 GB" in claim.ours
 
 
 def test_memory_is_told_in_the_order_of_numbers(results):
@@ -305,9 +339,13 @@ def test_memory_is_told_in_the_order_of_numbers(results):
     assert concluded(sorted_keys).claims[MEMORY] == concluded(results).claims[MEMORY]
 
 
-def test_without_a_gpu_there_is_no_claim_about_memory(results):
+def test_memory_that_was_not_or_could_not_be_looked_at_is_not_judged(results):
     held = {name: value for name, value in results.items() if not name.startswith("memory_")}
-    assert verdicts(held) == AS_CLAIMED[:-1]
+    assert verdicts(held) == [*AS_CLAIMED[:-1], "not run"]
+    claim = concluded(results | {"memory_crf": {"failed": "it takes a GPU"}}).claims[MEMORY]
+    assert (claim.verdict, claim.ours) == ("not judged", "ChainCRF: it takes a GPU")
+    # Others are not needed for the verdict.
+    assert verdicts(results | {"memory_ce": {"failed": "it takes a GPU"}}) == AS_CLAIMED
 
 
 def test_words_stand_for_the_figure(results):

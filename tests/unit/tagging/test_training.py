@@ -125,9 +125,9 @@ def test_an_interrupted_run_is_saved_and_goes_on(tmp_path):
     assert state["epoch"] + state["batch"] > 0
     with pytest.raises(StoreError, match="holds a training run that is not finished; go on with the command"):
         Tagger.load(out)
-    with pytest.raises(ValueError, match="holds an unfinished run with another epochs and patience and seed; pass --fresh"):
+    with pytest.raises(ValueError, match="holds an unfinished run with another epochs, patience and seed; pass --fresh"):
         train(DATA, DEV, SHORT, out=out)
-    with pytest.raises(ValueError, match="holds an unfinished run with another dev and epochs and patience and seed"):
+    with pytest.raises(ValueError, match="holds an unfinished run with another dev, epochs, patience and seed"):
         train(DATA, DEV[:5], SHORT, out=out)
     assert train(DATA, DEV, SHORT, out=out, fresh=True).resumed is None
 

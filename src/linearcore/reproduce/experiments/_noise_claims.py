@@ -15,6 +15,7 @@ SAME = 0.5
 #: Where most is looked at.
 MIDDLE = 0.4
 _NO_PAPER = "not in the paper"
+_LATER = "not run: only with --scale paper"
 
 
 def claims(rows: Sequence[Row], choices: Sequence[Mapping[str, Any]], settings: Settings) -> list[Claim]:
@@ -72,8 +73,9 @@ class _Judge:
 def _above(judge: _Judge, rival: str, words: str, note: str = "") -> Claim:
     """The paper's linear core against a rival, rate by rate."""
     kind = rival.partition("-")[0]
+    if not judge.has(rival):
+        return Claim(words, _papers(kind, "lc"), _LATER, "not run")
     holds = all(judge.value("lc", "instance", rate) > judge.value(rival, "instance", rate) for rate in judge.noisy_rates)
-    holds = holds and judge.has(rival)
     told = "; ".join(f"{_percent(rate)}: {judge.told(rate, rival, 'lc')}" for rate in judge.noisy_rates)
     return Claim(
         claim=words,
@@ -98,14 +100,16 @@ def _tuning(choices: Sequence[Mapping[str, Any]]) -> str:
 
 def _tracks(judge: _Judge) -> Claim:
     """Whether tuned GCE is but cross-entropy."""
+    words = "Tuned GCE tracks cross-entropy almost identically at every rate"
+    if not judge.has("gce-tuned"):
+        return Claim(words, _papers("ce", "gce"), _LATER, "not run")
     gaps = [judge.value("gce-tuned", "instance", rate) - judge.value("ce", "instance", rate) for rate in judge.noisy_rates]
-    holds = judge.has("gce-tuned") and all(abs(gap) <= SAME for gap in gaps)
+    holds = all(abs(gap) <= SAME for gap in gaps)
     pairs = zip(judge.noisy_rates, gaps, strict=True)
-    told = "; ".join(f"{_percent(rate)}: GCE {gap:+.2f}" for rate, gap in pairs) if judge.has("gce-tuned") else "not run"
     return Claim(
-        claim="Tuned GCE tracks cross-entropy almost identically at every rate",
+        claim=words,
         paper=_papers("ce", "gce"),
-        ours=told,
+        ours="; ".join(f"{_percent(rate)}: GCE {gap:+.2f}" for rate, gap in pairs),
         verdict=judge.verdict(holds),
         correction=None if holds or not judge.settings.is_paper else "i",
     )

@@ -75,7 +75,7 @@ METHODS: Mapping[str, Method] = {
     "lc": Method("LC as in the paper", "lc", _PAPERS),
     "logodds": Method("tuned LC, default form", "logodds", _grid(_SCALES)),
     "unhinged-tuned": Method("tuned unhinged", "unhinged", _grid(_SCALES)),
-    "robust": Method(LOSSES["robust"].label, "robust", _grid((0.1, 0.03, 0.01, 0.003))),
+    "robust": Method(LOSSES["robust"].label, "robust", _grid(_SCALES)),
 }
 #: What seconds are enough for.
 SMALL_METHODS: Mapping[str, Method] = {

@@ -62,13 +62,15 @@ def pace(plan: Plan, data: Path | None, device: str) -> dict[str, Any]:
 
 def _paced(plan: Plan, text: Text, batches: list[Batch], steps: int, device: str, *, is_compiled: bool) -> dict[str, Any]:
     _empty(device)
+    # Compilers and libraries may hold on to what those before have left.
+    before = 0 if device == "cpu" else torch.cuda.memory_allocated()
     model = make_model(plan, text, device).train()
     stepper, _ = make_stepper(model, plan, is_compiled=is_compiled)
     try:
         seconds = _timed(stepper, batches, plan.rate, steps, device)
     except torch.OutOfMemoryError:
         return {"failed": "out of memory"}
-    peak = None if device == "cpu" else round(torch.cuda.max_memory_allocated() / GIB, 3)
+    peak = None if device == "cpu" else round((torch.cuda.max_memory_allocated() - before) / GIB, 3)
     median = float(f"{statistics.median(seconds):.4g}")
     return {"blocks": [float(f"{value:.4g}") for value in seconds], "peak_gib": peak, "seconds": median}
 

@@ -3,6 +3,7 @@
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import accumulate
 from typing import Any
 
 from linearcore.reproduce.experiments._tag_training import TARGET
@@ -29,9 +30,10 @@ class Row:
         dev: accuracies on the dev part, one for each seed, to choose by; empty if a run failed.
         test: accuracies on the test part, one for each seed; empty if a run failed.
         reached: steps to the target, for good (see `settled`), one for each seed; None where it was not reached.
-        step_seconds: of one step, when nothing else runs.
+        step_seconds: of one step, when nothing else runs, as fast as it can be made.
+        plain_seconds: the same with a loss that is not compiled.
+        fall: points by which a look fell below one before it, at the most over all seeds; None if a run failed.
         steps_an_epoch: of training.
-        peak_gib: the most memory held; None on a CPU.
         curve: [seconds, accuracy on some dev sequences] where all seeds were looked at, means over them.
     """
 
@@ -45,8 +47,9 @@ class Row:
     test: list[float]
     reached: list[int | None]
     step_seconds: float | None
+    plain_seconds: float | None
+    fall: float | None
     steps_an_epoch: int | None
-    peak_gib: float | None
     curve: list[list[float]]
 
     @property
@@ -65,6 +68,12 @@ class Row:
         if self.step_seconds is None or not self.reached or None in self.reached:
             return None
         return [self.step_seconds * steps for steps in self.reached if steps is not None]
+
+    @property
+    def arrivals(self) -> str:
+        """How many seeds reached the target, in words."""
+        count = sum(steps is not None for steps in self.reached)
+        return f"{count} of {len(self.reached)} seeds" if count else "never"
 
     @property
     def epoch_seconds(self) -> float | None:
@@ -113,8 +122,9 @@ def _row(results: dict[str, Any], source: str, encoding: str, method: str, train
         test=[run["test_accuracy"] for run in runs] if is_whole else [],
         reached=[settled(run) for run in runs] if is_whole else [],
         step_seconds=step_seconds,
+        plain_seconds=timed.get("ways", {}).get("plain", timed).get("seconds"),
+        fall=round(max(_fall(run["curve"]) for run in runs), 2) if is_whole else None,
         steps_an_epoch=runs[0]["steps_an_epoch"] if is_whole else None,
-        peak_gib=timed.get("peak_gib"),
         curve=_curve([run["curve"] for run in runs], step_seconds) if is_whole and step_seconds else [],
     )
 
@@ -136,6 +146,12 @@ def settled(run: Mapping[str, Any]) -> int | None:
     if not fallen:
         return first
     return min((step for step, _ in run["curve"] if step > max(fallen)), default=None)
+
+
+def _fall(curve: Sequence[Sequence[float]]) -> float:
+    """How far it once was below what it had had."""
+    values = [value for _, value in curve]
+    return max((high - value for high, value in zip(accumulate(values, max), values, strict=True)), default=0.0)
 
 
 def _curve(curves: Sequence[Sequence[Sequence[float]]], step_seconds: float) -> list[list[float]]:
@@ -164,9 +180,16 @@ def best_on_dev(table: dict[str, Row]) -> Row | None:
 
 
 def margin(*rows: Row) -> float:
-    """What may well be chance: two standard errors of a difference of means over the seeds."""
-    spreads = [(row.spread or 0.0) ** 2 / max(1, len(row.test)) for row in rows]
-    return 2 * float(sum(spreads) ** 0.5)
+    """What may well be chance: half of Welch's interval of 95 % for a difference of means over the seeds."""
+    from scipy.special import stdtrit
+
+    squares = [(row.spread or 0.0) ** 2 / max(1, len(row.test)) for row in rows]
+    if not any(squares):
+        return 0.0
+    freedom = sum(squares) ** 2 / sum(
+        square**2 / max(1, len(row.test) - 1) for square, row in zip(squares, rows, strict=True)
+    )
+    return float(stdtrit(freedom, 0.975) * sum(squares) ** 0.5)
 
 
 def ratio(slow: Row, fast: Row) -> float | None:

@@ -14,7 +14,17 @@ from linearcore.reproduce.experiments._tag_methods import METHODS
 from linearcore.reproduce.experiments._tag_paces import largest_batches, pace
 from linearcore.reproduce.experiments._tag_table import PAPER, rows_of
 from linearcore.reproduce.experiments._tag_text import LEAST_WORDS, SOURCES, check_data, read_text
-from linearcore.reproduce.experiments._tag_training import ENCODINGS, ROWS, TARGET, Plan, has_bert, is_better, train_run
+from linearcore.reproduce.experiments._tag_training import (
+    ENCODINGS,
+    EVERY,
+    OFTEN,
+    ROWS,
+    TARGET,
+    Plan,
+    has_bert,
+    is_better,
+    train_run,
+)
 
 TRAINED = ("crf", "ce", "lc", "lc-rank", "lc-sampled")
 #: What is held in memory is looked at for these.
@@ -109,19 +119,23 @@ def conclude(results: dict[str, Any], settings: Settings) -> Outcome:
     memory = {method: results[f"memory_{method}"] for method in HELD if f"memory_{method}" in results}
     data = {
         "encodings": {key: encoding.label for key, encoding in ENCODINGS.items()},
+        "inflated": {key: source.inflate is not None for key, source in SOURCES.items()},
         "labels": {key: method.label for key, method in METHODS.items()},
         "memory": memory,
+        "options": {key: dict(method.settings) for key, method in METHODS.items()},
         "paper": PAPER,
         "rows": [row.to_json() for row in rows],
         "setting": {
             "batch": ROWS,
             "epochs": {key: SOURCES[key].epochs for key in dict.fromkeys(row.source for row in rows)},
             "least_words": LEAST_WORDS,
+            "looks": {"every": EVERY, "most": OFTEN},
             "rates": {key: ENCODINGS[key].rates for key in dict.fromkeys(row.encoding for row in rows)},
         },
         "sources": {key: source.label for key, source in SOURCES.items()},
         "target": TARGET,
-        "times": "steps times the seconds of a step when nothing else runs; without evaluation and the recording of graphs",
+        "times": "steps times the seconds of a step when nothing else runs, without evaluation, compiling and the recording "
+        "of graphs",
     }
     return Outcome(claims(rows, memory, settings), data, alt(rows))
 

@@ -25,7 +25,7 @@ PAGE = "report.html"
 _ASSETS = "linearcore.reproduce.report.assets"
 
 #: From best to worst, as the contents sum an experiment up.
-_ORDER: tuple[Verdict, ...] = ("holds", "not judged", "not run", "holds with a correction", "does not hold")
+_ORDER: tuple[Verdict, ...] = ("holds", "not run", "not judged", "holds with a correction", "does not hold")
 #: The names of the verdicts' icons in the page.
 _ICONS: dict[Verdict, str] = {
     "holds": "holds",

@@ -1,0 +1,75 @@
+"""Benchmarks that take a GPU: what they keep, and what they hand to training."""
+
+import importlib
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from linearcore.reproduce.experiments._noise_images import draw_labels, read_images
+from linearcore.vision import hold_out
+
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
+
+
+@pytest.fixture
+def script(monkeypatch):
+    """A name ↦ the module of a benchmark."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+
+    def load(name: str):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        return importlib.import_module(name)
+
+    return load
+
+
+def test_only_what_depends_on_the_same_is_found_again(script, tmp_path):
+    work = script("_work")
+    assert work.kept(tmp_path, {"rate": 0.1}) is None
+    work.keep(tmp_path, {"rate": 0.1}, {"dev": 3.0})
+    assert work.kept(tmp_path, {"rate": 0.1}) == {"dev": 3.0} and work.kept(tmp_path, {"rate": 0.2}) is None
+    # A file with the right name and another content is somebody else's.
+    (path,) = tmp_path.iterdir()
+    path.write_text(json.dumps({"run": {"rate": 0.3}, "found": {"dev": 4.0}}), encoding="utf-8")
+    assert work.kept(tmp_path, {"rate": 0.1}) is None
+
+
+def test_everything_that_decides_a_variant_of_chains_is_told(script):
+    variants = script("chain_variants")
+    usual = {"name": "rank 64", "source": "made", "rate": 0.01, "seed": 0, "data": None}
+    told = variants._depends(**usual)
+    for other in ({"name": "rank 64, unary ½"}, {"rate": 0.02}, {"seed": 1}, {"name": "token cross-entropy"}):
+        assert variants._depends(**usual | other) != told, other
+    assert told["epochs"] == 4 and told["hidden"] == 16 and told["batch"] == 8
+
+
+def test_sweep_trains_and_judges_with_wrong_labels_and_every_scale(script, monkeypatch):
+    search = script("robust_search")
+    made = []
+
+    def spy(runs, progress):
+        made.extend(runs)
+        history = [{"validation_accuracy": 50.0}]
+        return [SimpleNamespace(failed=None, history=history) for _ in runs]
+
+    monkeypatch.setattr(search, "train_many", spy)
+    monkeypatch.setattr(
+        search, "Run", lambda data, loss, recipe, **options: SimpleNamespace(data=data, recipe=recipe, **options)
+    )
+    args = SimpleNamespace(seed=3, quick=True, device="cpu", epochs=1, beside=2, scales=[1.0, 0.1])
+    rows, settings = search.search("made-up", None, ["CE", "pairwise"], args)
+    assert [(row["loss"], row["scale"]) for row in rows] == [
+        (name, scale) for name in ("CE", "pairwise") for scale in (1.0, 0.1)
+    ]
+    clean = read_images("made-up", None).train
+    noisy = draw_labels("made-up", None, "instance", 0.4, 3)
+    rest, held = hold_out(clean.with_labels(noisy.labels), 80, 3)
+    assert not torch.equal(rest.labels, hold_out(clean, 80, 3)[0].labels)
+    for run, row in zip(made, rows, strict=True):
+        assert torch.equal(run.data.labels, rest.labels) and torch.equal(run.validation.labels, held.labels)
+        assert run.recipe.loss_scale == row["scale"] and run.recipe.seed == 3
+    assert settings["noise"]["labels"] == noisy.hash and settings["held_out"] == 80
