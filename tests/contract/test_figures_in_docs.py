@@ -71,7 +71,26 @@ def check_l(text: str, record: dict[str, Any]) -> None:
         assert_same(cells, item[SIDES[sides]][names[name]])
 
 
-CHECKS = {"a": check_a, "l": check_l}
+def check_n(text: str, record: dict[str, Any]) -> None:
+    """From a record of its own."""
+    data = json.loads((ROOT / "docs" / "results" / "paper" / "tagging" / "results.json").read_text("utf-8"))["results"][
+        "data"
+    ]
+    ((header, rows),) = tables(text, "n")
+    assert header == ["", "broadcast CRF", "ChainCRF", "linear core"] and len(rows) == 3
+    for encoding in ("bilstm-adam", "bert"):
+        seconds = {
+            row["method"]: row["seconds"] for row in data["rows"] if (row["source"], row["encoding"]) == ("ewt", encoding)
+        }
+        best = min(seconds[key] for key in ("lc", "lc-rank", "lc-sampled"))
+        cells = rows[f"seconds to {data['target']:g} %, English EWT, {data['encodings'][encoding]}"]
+        assert cells == [f"{value:.3g}" for value in (seconds["broadcast"], seconds["crf"], best)]
+    fits = {key: found["sequences"]["16"] for key, found in data["memory"].items()}
+    cells = rows["sequences of 128 words that fit into 16 GB"]
+    assert cells == [f"{value:,}" for value in (fits["broadcast"], fits["crf"], max(fits["lc"], fits["lc-rank"]))]
+
+
+CHECKS = {"a": check_a, "l": check_l, "n": check_n}
 
 
 @pytest.mark.parametrize("letter", CHECKS)
@@ -81,7 +100,14 @@ def test_tables_show_what_the_record_holds(letter: str) -> None:
 
 @pytest.mark.parametrize(
     ("letter", "old", "new"),
-    [("a", "| 0.419 |", "| 0.418 |"), ("a", "0.3 − δ", "0.4 − δ"), ("a", "| 0.003 |", "| 0.0 |"), ("l", "0.9960", "0.9961")],
+    [
+        ("a", "| 0.419 |", "| 0.418 |"),
+        ("a", "0.3 − δ", "0.4 − δ"),
+        ("a", "| 0.003 |", "| 0.0 |"),
+        ("l", "0.9960", "0.9961"),
+        ("n", "| 1.51 |", "| 1.50 |"),
+        ("n", "1,150", "1,151"),
+    ],
 )
 def test_a_wrong_number_would_be_seen(letter: str, old: str, new: str) -> None:
     text = CARE.read_text("utf-8")
