@@ -31,6 +31,7 @@ class Variant:
             the mean over the emissions' softmax. All but "true" in the place of a true neighbour with probability `share`.
         share: see `neighbours`.
         pairs: share of the loss on changes of two adjacent sites, among the `BEST` tags of each.
+        chain_rate: the chain's own scores learn at so many times the rate; None is 1.
     """
 
     rank: int | None = 64
@@ -39,6 +40,7 @@ class Variant:
     neighbours: str = "true"
     share: float = 0.0
     pairs: float = 0.0
+    chain_rate: float | None = None
 
 
 _BASE = Variant()
@@ -63,6 +65,9 @@ VARIANTS = {
     "unary ½, τ = 0.1": replace(_HALF, surrogate=lc.LinearCore(tau=0.1)),
     "unary ½, τ = 3": replace(_HALF, surrogate=lc.LinearCore(tau=3.0)),
     "unary ½, sharpness 4": replace(_HALF, surrogate=lc.LinearCore(sharpness=4.0)),
+    "unary ½, chain rate 0.3": replace(_HALF, chain_rate=0.3),
+    "unary ½, chain rate 0.1": replace(_HALF, chain_rate=0.1),
+    "unary ½, sharpness 4, chain rate 0.1": replace(_HALF, surrogate=lc.LinearCore(sharpness=4.0), chain_rate=0.1),
     "unary ½, gamma, sharpness 4": replace(_HALF, surrogate=lc.LinearCore("gamma", sharpness=4.0)),
 }
 

@@ -3,14 +3,21 @@
 import hashlib
 import json
 import multiprocessing
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
+
+from linearcore._progress import Progress
+
+#: What a run depends on, what does it, and with which arguments.
+Run = tuple[dict[str, Any], Callable[..., dict[str, Any]], tuple[Any, ...]]
 
 
 @contextmanager
@@ -22,6 +29,31 @@ def processes(workers: int) -> Iterator[ProcessPoolExecutor]:
         yield pool
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def all_runs(runs: Sequence[Run], workers: int, work: Path | None, say: Callable[[Any], str]) -> list[dict[str, Any]]:
+    """What all runs found, in their order: side by side, without those that `work` holds, and a line for each.
+
+    Args:
+        runs: what each depends on, a function that can be sent to another process, and its arguments.
+        workers: how many at a time.
+        work: a folder for what is finished; None keeps nothing.
+        say: what a run found ↦ a line for whoever waits.
+    """
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = work or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        found = {place: row for place, run in enumerate(runs) if (row := kept(folder, run[0])) is not None}
+        with processes(workers) as pool, Progress() as progress, progress.part("runs", len(runs)) as part:
+            part.advance(len(found))
+            waiting = {pool.submit(do, *with_): place for place, (_, do, with_) in enumerate(runs) if place not in found}
+            for future in as_completed(waiting):
+                place = waiting[future]
+                found[place] = future.result()
+                keep(folder, runs[place][0], found[place])
+                part.advance()
+                print(say(found[place]), file=sys.stderr, flush=True)
+    return [found[place] for place in range(len(runs))]
 
 
 def keep(work: Path, what: dict[str, Any], found: dict[str, Any]) -> None:

@@ -8,8 +8,6 @@ Token cross-entropy stands beside them; ChainCRF, whose step takes several times
 import argparse
 import os
 import sys
-import tempfile
-from concurrent.futures import as_completed
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,8 +16,7 @@ import torch
 
 from _chain_variants import VARIANTS, Variant, VariantModel
 from _harness import command
-from _work import keep, kept, processes
-from linearcore._progress import Progress
+from _work import all_runs
 from linearcore._record import write_record
 from linearcore.reproduce.experiments import _tag_training as training
 from linearcore.reproduce.experiments._tag_methods import METHODS
@@ -32,6 +29,8 @@ from linearcore.tagging.encoders import BiLSTM
 #: Factors of the transitions when decoding; 1 is what was trained, 0 each tag on its own.
 SCALES = (0.0, 0.5, 0.75, 1.0, 1.25)
 PEERS = {"token cross-entropy": "ce"}
+#: Some of every kind.
+QUICK = [*list(VARIANTS)[::3], "pairs ½", "expected neighbours ½", "unary ½, chain rate 0.1"]
 
 
 def one_run(name: str, source: str, rate: float, seed: int, data: Path | None, device: str) -> dict[str, Any]:
@@ -45,7 +44,9 @@ def one_run(name: str, source: str, rate: float, seed: int, data: Path | None, d
     corpora = {part: Corpus.of(text.parts[part], words, encoder) for part in ("train", "dev")}
     generator = torch.Generator().manual_seed(seed)
     batches = training.make_batches(corpora["train"], training.ROWS, device, generator)
-    stepper, rates = training.make_stepper(model, training.Plan(source, "bilstm-adam", "lc", rate, seed))
+    chain_rate = VARIANTS[name].chain_rate if name in VARIANTS else None
+    plan = training.Plan(source, "bilstm-adam", "lc", rate, seed)
+    stepper, rates = training.make_stepper(model, plan, chain_rate=chain_rate)
     steps = SOURCES[source].epochs * len(batches)
     for step in range(steps):
         if step % len(batches) == 0:
@@ -75,7 +76,7 @@ def main() -> int:
     args = arguments()
     source = "made" if args.quick else "latin"
     data = args.data or (Path(os.environ["LINEARCORE_DATA"]) if "LINEARCORE_DATA" in os.environ else None)
-    names = [*PEERS, *VARIANTS] if not args.quick else [*PEERS, *list(VARIANTS)[::3], "pairs ½", "expected neighbours ½"]
+    names = [*PEERS, *(QUICK if args.quick else VARIANTS)]
     if min(args.workers, args.seeds) < 1:
         told = f"--workers and --seeds take positive numbers, got {args.workers} and {args.seeds}"
         print(f"chain_variants.py: {told}", file=sys.stderr)
@@ -85,10 +86,14 @@ def main() -> int:
     except ValueError as error:
         print(f"{error}; or look at toy size with --quick", file=sys.stderr)
         return 2
-    with tempfile.TemporaryDirectory() as temporary:
-        work = args.work or Path(temporary)
-        work.mkdir(parents=True, exist_ok=True)
-        rows = _perform(names, source, args, data, work)
+    runs = [
+        (_depends(name, source, args.rate, seed, data), one_run, (name, source, args.rate, seed, data, args.device))
+        for seed in range(args.seeds)
+        for name in names
+    ]
+    rows = all_runs(
+        runs, args.workers, args.work, lambda row: f"{row['name']}, seed {row['seed']}: dev {row['dev']['1']:.2f} %"
+    )
     settings = {
         "data": read_text(source, data).hash,
         "device": args.device,
@@ -103,26 +108,6 @@ def main() -> int:
         told = ", ".join(f"{scale}: {value:.2f}" for scale, value in row["dev"].items())
         print(f"{row['name']:32} seed {row['seed']}  dev {row['dev']['1']:.2f} %   (scaled {told})")
     return 0
-
-
-def _perform(names: list[str], source: str, args: argparse.Namespace, data: Path | None, work: Path) -> list[dict[str, Any]]:
-    """All runs, side by side, without those that `work` holds already; in the order of names and seeds."""
-    wanted = {(seed, name): _depends(name, source, args.rate, seed, data) for seed in range(args.seeds) for name in names}
-    found = {key: row for key, what in wanted.items() if (row := kept(work, what)) is not None}
-    with processes(args.workers) as pool, Progress() as progress, progress.part("runs", len(wanted)) as part:
-        part.advance(len(found))
-        waiting = {
-            pool.submit(one_run, name, source, args.rate, seed, data, args.device): (seed, name)
-            for seed, name in wanted
-            if (seed, name) not in found
-        }
-        for future in as_completed(waiting):
-            key = waiting[future]
-            found[key] = future.result()
-            keep(work, wanted[key], found[key])
-            part.advance()
-            print(f"{key[1]}, seed {key[0]}: dev {found[key]['dev']['1']:.2f} %", file=sys.stderr, flush=True)
-    return [found[key] for key in wanted]
 
 
 def _depends(name: str, source: str, rate: float, seed: int, data: Path | None) -> dict[str, Any]:

@@ -14,6 +14,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 #: script: the options that make it finish within seconds.
 SCRIPTS = {
     "chain.py": ["--sizes", "12x5x2", "--seconds", "0.1", "--least", "2"],
+    "chain_rate.py": ["--quick", "--workers", "2", "--seeds", "1"],
     "chain_variants.py": ["--quick", "--workers", "2"],
     "decoding.py": ["--quick", "--sets", "generated"],
     "dense_loss.py": ["--shapes", "64x10", "--dtypes", "float32", "--seconds", "0.1", "--least", "2", "--no-compile"],

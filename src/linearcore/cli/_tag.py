@@ -26,6 +26,10 @@ _UNARY = (
     "neighbours' tags. In training these are the true ones, in tagging they are guesses: with 0.5 a tagger relies on them "
     "less. Try it with hundreds of tags and more."
 )
+_CHAIN_RATE = (
+    "The chain's own scores learn at so many times the rate; by default 1. With --rank, 0.1 keeps them from outrunning the "
+    "words; on a transformer they may want more than 1."
+)
 _SHARPNESS = "With lc: how fast the loss fades for words that are right by a margin; by default 1."
 
 
@@ -65,6 +69,7 @@ def train(
     ] = None,
     patience: Annotated[int, typer.Option(help="Stop after so many epochs without a better dev accuracy.")] = 4,
     rate: Annotated[float | None, typer.Option(help="Learning rate; by default 0.003, or 0.0001 for a transformer.")] = None,
+    chain_rate: Annotated[float | None, typer.Option(help=_CHAIN_RATE)] = None,
     tokens: Annotated[int | None, typer.Option(help="Words of a batch; by default 800, or 1600 for a transformer.")] = None,
     optimizer: Annotated[str, typer.Option(help="adam, or sgd with momentum.")] = "adam",
     rank: Annotated[int | None, typer.Option(help="Transitions of this rank; by default a full matrix.")] = None,
@@ -103,7 +108,7 @@ def train(
         settings = Training(
             loss=loss, encoder=encoder, characters=characters, epochs=epochs, patience=patience, rate=rate, tokens=tokens,
             optimizer=optimizer, rank=rank, inflate=inflate, beam=beam, precision=precision, seed=seed, hidden=hidden,
-            layers=layers, unary=unary, sharpness=sharpness, compiled=compiled,
+            layers=layers, unary=unary, sharpness=sharpness, chain_rate=chain_rate, compiled=compiled,
         )  # fmt: skip
         where = check_device(device)
         sentences, held_out = _training_data(

@@ -35,6 +35,8 @@ class Training:
         patience: stop after so many epochs without a better accuracy on dev.
         rate: the largest learning rate; None suits the encoder. It rises for `warmup` of all steps, and then falls linearly
             to zero.
+        chain_rate: the chain's own scores learn at so many times the rate; None is 1. Less than 1 keeps a low-rank chain
+            from outrunning the words while the rate is high, more than 1 suits a chain on a transformer with a small rate.
         warmup: share of the steps.
         optimizer: "adam" (AdamW), or "sgd" with momentum 0.9.
         decay: weight decay.
@@ -61,6 +63,7 @@ class Training:
     epochs: int | None = None
     patience: int = 4
     rate: float | None = None
+    chain_rate: float | None = None
     warmup: float = 0.05
     optimizer: str = "adam"
     decay: float = 0.01
@@ -89,6 +92,11 @@ class Training:
             raise ValueError(complaint("beam", "be a width, or 0 for exact search", repr(self.beam), "for example 16"))
         if self.rate is not None:
             positive("rate", self.rate, "for example 0.003")
+        if self.chain_rate is not None:
+            positive("chain_rate", self.chain_rate, "for example 0.1")
+            if self.loss == "ce":
+                advice = "token cross-entropy has no chain: leave it out, or take another loss"
+                raise ValueError(complaint("chain_rate", "be None with loss 'ce'", self.chain_rate, advice))
         positive("clip", self.clip, "for example 5")
         for name in ("warmup", "dropout", "unary"):
             if getattr(self, name) is not None and not 0 <= getattr(self, name) < 1:

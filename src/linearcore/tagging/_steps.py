@@ -16,18 +16,31 @@ from linearcore.tagging._settings import Training
 #: Eager steps of a shape before it is recorded: libraries choose their algorithms in them.
 _WARM_UP = 3
 _MOMENTUM = 0.9
+#: What the optimiser calls a group's factor of the rate.
+SHARE = "share"
 
 
 def make_optimizer(model: TaggingModel, settings: Training) -> torch.optim.Optimizer:
-    """AdamW or SGD. On a GPU the rate is a tensor, so that recorded steps see it change."""
-    device = model.projection.weight.device
-    rate = settings.filled().rate
-    assert rate is not None
-    lr: float | Tensor = torch.tensor(rate, device=device) if device.type == "cuda" else rate
-    options: dict[str, Any] = {"lr": lr, "weight_decay": settings.decay, "fused": True}
+    """AdamW or SGD. On a GPU rates are tensors, so that recorded steps see them change."""
+    is_cuda = model.projection.weight.is_cuda
+    options: dict[str, Any] = {"lr": settings.filled().rate, "weight_decay": settings.decay, "fused": True}
+    groups = _groups(model, settings.chain_rate)
+    if is_cuda:
+        for group in groups:
+            group["lr"] = torch.tensor(options["lr"] * group[SHARE], device=model.projection.weight.device)
     if settings.optimizer == "sgd":
-        return torch.optim.SGD(model.parameters(), momentum=_MOMENTUM, **options)
-    return torch.optim.AdamW(model.parameters(), capturable=device.type == "cuda", **options)
+        return torch.optim.SGD(groups, momentum=_MOMENTUM, **options)
+    return torch.optim.AdamW(groups, capturable=is_cuda, **options)
+
+
+def _groups(model: TaggingModel, chain_rate: float | None) -> list[dict[str, Any]]:
+    """All parameters, or those of the chain in a group of their own, with their shares of the rate."""
+    if chain_rate is None or model.head is None:
+        return [{"params": list(model.parameters()), SHARE: 1.0}]
+    chain = list(model.head.parameters())
+    own = {id(parameter) for parameter in chain}
+    others = [parameter for parameter in model.parameters() if id(parameter) not in own]
+    return [{"params": others, SHARE: 1.0}, {"params": chain, SHARE: chain_rate}]
 
 
 def rate_at(step: int, steps: int, settings: Training) -> float:
@@ -71,9 +84,9 @@ class Stepper:
     def _set_rate(self, rate: float) -> None:
         for group in self.optimizer.param_groups:
             if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(rate)
+                group["lr"].fill_(rate * group[SHARE])
             else:
-                group["lr"] = rate
+                group["lr"] = rate * group[SHARE]
 
     def _backward(self, batch: Batch) -> Tensor:
         device = batch.mask.device.type

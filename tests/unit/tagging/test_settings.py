@@ -36,6 +36,8 @@ def test_json_has_no_path():
         ({"rate": 0.0}, "`rate` must be a positive number"),
         ({"clip": float("nan")}, "`clip` must be a positive number"),
         ({"dropout": 1.0}, r"`dropout` must be a share in \[0, 1\)"),
+        ({"chain_rate": 0.0}, "`chain_rate` must be a positive number, got 0.0"),
+        ({"chain_rate": 0.1, "loss": "ce"}, "`chain_rate` must be None with loss 'ce', got 0.1"),
         ({"unary": 1.0}, r"`unary` must be a share in \[0, 1\), got 1.0"),
         ({"unary": -0.5}, r"`unary` must be a share in \[0, 1\), got -0.5"),
         ({"unary": float("nan")}, r"`unary` must be a share in \[0, 1\), got nan"),

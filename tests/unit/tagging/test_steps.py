@@ -21,9 +21,9 @@ def test_the_rate_rises_and_then_falls_to_zero():
     assert rate_at(0, 1, settings) > 0
 
 
-def work(optimizer="adam", clip=5.0, dtype=None, compiled=False):
+def work(optimizer="adam", clip=5.0, dtype=None, compiled=False, chain_rate=None):
     torch.manual_seed(0)
-    settings = Training(optimizer=optimizer, decay=0.0)
+    settings = Training(optimizer=optimizer, decay=0.0, chain_rate=chain_rate)
     data = sentences(20)
     vocabulary = Vocabulary.of(data)
     model = TaggingModel(BiLSTM(vocabulary.words, hidden=8, dropout=0.0), len(vocabulary.tags))
@@ -52,6 +52,24 @@ def test_gradients_are_clipped_and_the_rate_is_used():
     old = [parameter.detach().clone() for parameter in stepper.model.parameters()]
     stepper.step(batch, 0.0)
     assert all(torch.equal(one, other) for one, other in zip(old, stepper.model.parameters(), strict=True))
+
+
+def moves(chain_rate):
+    """What one step of SGD moves, of the chain and of all else, by name."""
+    stepper, batch = work("sgd", chain_rate=chain_rate)
+    before = {name: value.detach().clone() for name, value in stepper.model.named_parameters()}
+    stepper.step(batch, 0.5)
+    return {name: value.detach() - before[name] for name, value in stepper.model.named_parameters()}
+
+
+@pytest.mark.parametrize("share", [0.1, 4.0])
+def test_chain_learns_at_its_own_rate(share):
+    usual, found = moves(None), moves(share)
+    assert any(name.startswith("head.") for name in usual) and list(usual) == list(found)
+    for name, value in usual.items():
+        wanted = share * value if name.startswith("head.") else value
+        torch.testing.assert_close(found[name], wanted, msg=name)
+    assert all(float(value.abs().max()) > 0 for name, value in usual.items() if "transitions" in name)
 
 
 def test_a_compiled_loss_takes_the_same_steps(monkeypatch):

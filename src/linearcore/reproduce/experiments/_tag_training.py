@@ -121,10 +121,12 @@ def _bert() -> Encoder:
     return Masked.from_pretrained(str(get_model_path()))
 
 
-def make_stepper(model: TaggingModel, plan: Plan, *, is_compiled: bool = False) -> tuple[Stepper, Training]:
+def make_stepper(
+    model: TaggingModel, plan: Plan, *, is_compiled: bool = False, chain_rate: float | None = None
+) -> tuple[Stepper, Training]:
     """What does the steps, as CUDA graphs where there is a GPU, and the settings of its learning rate."""
     optimizer = ENCODINGS[plan.encoding].optimizer
-    training = Training(optimizer=optimizer, rate=plan.rate, decay=0.0).filled()
+    training = Training(optimizer=optimizer, rate=plan.rate, chain_rate=chain_rate, decay=0.0).filled()
     is_cuda = model.projection.weight.is_cuda
     kind = GraphStepper if is_cuda else Stepper
     dtype = torch.bfloat16 if is_cuda else None

@@ -1,0 +1,140 @@
+"""Whether a chain that learns at a smaller rate keeps what a tagger has learned.
+
+A BiLSTM with a linear core of low-rank transitions ("LC rank 64 + unary" of `linearcore reproduce tagging`, English EWT with
+4,000 tags, Adam at the rate that dev chose there) is looked at on dev every 20 steps while the rate is high. Accuracies are
+with the chain and with the emissions alone; a fall is what a look is below one before it.
+"""
+
+import argparse
+import os
+import statistics
+import sys
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from _harness import command
+from _work import all_runs
+from linearcore._record import write_record
+from linearcore.reproduce.experiments import _tag_training as training
+from linearcore.reproduce.experiments._tag_text import SOURCES, check_data, read_text
+from linearcore.tagging._corpus import Batch, Corpus
+from linearcore.tagging._model import TaggingModel
+from linearcore.tagging._steps import rate_at
+
+OUT = Path(__file__).parent / "results" / "chain_rate.json"
+CHAIN_RATES = (1.0, 0.3, 0.1)
+RATE, EVERY, METHOD = 0.02, 20, "lc-rank"
+#: Steps that are done, of those that the schedule is made for.
+STEPS = 360
+
+
+def one_run(source: str, chain_rate: float, seed: int, steps: int, data: Path | None) -> dict[str, Any]:
+    """Trains for some steps of the whole schedule, and looks now and then."""
+    plan = _plan(source, seed)
+    text = read_text(source, data)
+    model = training.make_model(plan, text, "cpu")
+    generator = torch.Generator().manual_seed(seed)
+    train, dev = (Corpus.of(text.parts[part], text.vocabulary, model.encoder) for part in ("train", "dev"))
+    batches = training.make_batches(train, training.ROWS, "cpu", generator)
+    looks = training.make_batches(dev, training.DECODED, "cpu")[:1]
+    stepper, rates = training.make_stepper(model, plan, chain_rate=chain_rate)
+    model.train()
+    curve, total = [], SOURCES[source].epochs * len(batches)
+    for step in range(steps):
+        if step % len(batches) == 0:
+            order = torch.randperm(len(batches), generator=generator).tolist()
+        stepper.step(batches[order[step % len(batches)]], rate_at(step, total, rates))
+        if (step + 1) % EVERY == 0:
+            curve.append([step + 1, round(training.accuracy(model, looks), 2), round(_emissions_alone(model, looks), 2)])
+    return {"chain_rate": chain_rate, "seed": seed, "curve": curve, "fall": round(fall([row[1] for row in curve]), 2)}
+
+
+@torch.no_grad()
+def _emissions_alone(model: TaggingModel, looks: list[Batch]) -> float:
+    """Accuracy without the chain's scores, which are put back."""
+    assert model.head is not None
+    before = [parameter.clone() for parameter in model.head.parameters()]
+    for parameter in model.head.parameters():
+        parameter.zero_()
+    found = training.accuracy(model, looks)
+    for parameter, old in zip(model.head.parameters(), before, strict=True):
+        parameter.copy_(old)
+    return found
+
+
+def fall(values: list[float]) -> float:
+    """The most that one is below one before it."""
+    return max((high - value for high, value in zip(accumulate(values, max), values, strict=True)), default=0.0)
+
+
+def _plan(source: str, seed: int) -> training.Plan:
+    return training.Plan(source, "bilstm-adam", METHOD, RATE, seed, hidden=16 if source == "made" else 256)
+
+
+def main() -> int:
+    """The command."""
+    args = arguments()
+    source, steps = ("made", 2 * EVERY) if args.quick else ("ewt", STEPS)
+    data = args.data or (Path(os.environ["LINEARCORE_DATA"]) if "LINEARCORE_DATA" in os.environ else None)
+    if min(args.workers, args.seeds) < 1:
+        told = f"--workers and --seeds take positive numbers, got {args.workers} and {args.seeds}"
+        print(f"chain_rate.py: {told}", file=sys.stderr)
+        return 2
+    try:
+        check_data(data, [source])
+    except ValueError as error:
+        print(f"{error}; or look at toy size with --quick", file=sys.stderr)
+        return 2
+    text = read_text(source, data)
+    runs = [
+        (
+            _plan(source, seed).to_json(text) | {"chain_rate": share, "steps": steps, "look": EVERY},
+            one_run,
+            (source, share, seed, steps, data),
+        )
+        for share in CHAIN_RATES
+        for seed in range(1, args.seeds + 1)
+    ]
+    rows = all_runs(
+        runs, args.workers, args.work, lambda row: f"{row['chain_rate']:g}, seed {row['seed']}: {row['fall']:.2f}"
+    )
+    settings = {
+        "plan": _plan(source, 0).to_json(text),
+        "every": EVERY,
+        "steps": steps,
+        "seeds": args.seeds,
+        "source": source,
+    }
+    write_record(args.out, command=command("chain_rate.py"), settings=settings, results=rows, seed=1)
+    table = Table("chain rate", "largest fall", f"accuracy after {steps} steps, %", "emissions alone, %")
+    for share in CHAIN_RATES:
+        own = [row for row in rows if row["chain_rate"] == share]
+        ends = [statistics.mean(row["curve"][-1][place] for row in own) for place in (1, 2)]
+        table.add_row(f"{share:g}", f"{max(row['fall'] for row in own):.2f}", *(f"{end:.2f}" for end in ends))
+    Console().print(table)
+    return 0
+
+
+def arguments() -> argparse.Namespace:
+    """What the user asked for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="example:\n  python benchmarks/chain_rate.py --data DIR --workers 2",
+    )
+    parser.add_argument("--data", type=Path, help="the folder that holds tagging/en_ewt-*.conllu.xz")
+    parser.add_argument("--seeds", type=int, default=3, help="runs for each rate, from seed 1 (default: %(default)s)")
+    parser.add_argument("--workers", type=int, default=1, help="runs side by side, a thread each (default: %(default)s)")
+    parser.add_argument("--work", type=Path, help="folder for finished runs, from which an interrupted command goes on")
+    parser.add_argument("--quick", action="store_true", help="made-up text, in seconds")
+    parser.add_argument("--out", type=Path, default=OUT, help="the record (default: benchmarks/results)")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
