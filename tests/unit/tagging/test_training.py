@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 import torch
@@ -59,30 +60,34 @@ RUN = """
 import sys
 from linearcore.tagging import Training, train
 from tests.tagged_text import sentences
-train(sentences(80), sentences(20, seed=1), Training(epochs=3, tokens=64, seed=3), out=sys.argv[1], save_every=0.0)
+settings = Training(epochs=3, tokens=64, seed=3, chain_rate=float(sys.argv[2]) if sys.argv[2:] else None)
+train(sentences(80), sentences(20, seed=1), settings, out=sys.argv[1], save_every=0.0)
 """
 
 
-def start(out):
+def start(out, chain_rate=None):
     path = os.pathsep.join([str(SOURCE), os.getcwd()])
     env = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen([sys.executable, "-c", RUN, str(out)], env=env, stderr=subprocess.PIPE, text=True)
+    command = [sys.executable, "-c", RUN, str(out), *([] if chain_rate is None else [str(chain_rate)])]
+    return subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True)
 
 
-def test_a_killed_run_goes_on_to_equal_weights(tmp_path, capsys):
+@pytest.mark.parametrize("chain_rate", [None, 0.5])
+def test_a_killed_run_goes_on_to_equal_weights(chain_rate, tmp_path, capsys):
+    settings = replace(SHORT, chain_rate=chain_rate)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        whole = train(DATA, DEV, SHORT).tagger
+        whole = train(DATA, DEV, settings).tagger
         out = tmp_path / "model"
-        process = start(out)
+        process = start(out, chain_rate)
         wait_for(out, lambda state: state["epoch"] == 1 and state["batch"] >= 2, process)
         process.kill()
         process.communicate()
         assert not (out / "linearcore.json").exists()
         state = read_store(out / FOLDER, KIND).settings["state"]
         assert (state["epoch"], state["batch"]) >= (1, 2)
-        found = train(DATA, DEV, SHORT, out=out)
+        found = train(DATA, DEV, settings, out=out)
     finally:
         torch.set_num_threads(threads)
     assert found.resumed == (state["epoch"] + 1, state["batch"])
