@@ -17,7 +17,7 @@ from linearcore.reproduce.report._catalogue import CATALOGUE, NAMES
 from linearcore.reproduce.report._evidence import LIVE
 from linearcore.reproduce.report._facts import BASE_LABELS, FORMS, SIDES, explorer_facts, linear_bound
 from linearcore.reproduce.report._figures import inline_svg
-from linearcore.reproduce.report._page import _ICONS, _ORDER
+from linearcore.reproduce.report._page import _ICONS, _ORDER, _parted
 from linearcore.reproduce.report._results import number, plain
 from linearcore.reproduce.report.corrections import CORRECTIONS
 
@@ -222,6 +222,13 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path):
 def test_svg_without_a_view_box_gets_one(tmp_path):
     tiny_svg(tmp_path / "x.svg", "x")
     assert 'viewBox="0 0 100 50"' in inline_svg(tmp_path / "x.svg", "x", "y")
+
+
+def test_long_results_are_folded_after_their_first_sentence():
+    details = "; ".join(f"case {number}: {number} times" for number in range(40))
+    assert _parted(f"Twice as fast. {details}") == ("Twice as fast.", details)
+    # A short text, and one without a second sentence, stay as they are.
+    assert _parted("Twice as fast. Once.") == ("Twice as fast. Once.", "") and _parted(details) == (details, "")
 
 
 def test_page_and_runner_agree_on_verdicts_and_names():

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 PAGE = "report.html"
 _ASSETS = "linearcore.reproduce.report.assets"
 
+#: Letters of a result beyond which all but its first sentence is folded away.
+LONG = 400
 #: From best to worst, as the contents sum an experiment up.
 _ORDER: tuple[Verdict, ...] = ("holds", "not run", "not judged", "holds with a correction", "does not hold")
 #: The names of the verdicts' icons in the page.
@@ -118,7 +120,7 @@ def _render(sections: tuple[_Section, ...]) -> str:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    jinja.filters["prose"] = _prose
+    jinja.filters |= {"prose": _prose, "parted": _parted}
     experiments = tuple(section.experiment for section in sections)
     verdicts = [verdict for experiment in experiments for verdict in experiment.verdicts]
     return jinja.get_template("report.html.j2").render(
@@ -144,6 +146,17 @@ def _prose(text: str) -> "Markup":
 
     glued = re.sub(r" ([=<>≤≥→·×+−]) ", "\N{NO-BREAK SPACE}\\1\N{NO-BREAK SPACE}", text)
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(glued))))
+
+
+def _parted(text: str) -> tuple[str, str]:
+    """A long text as its first sentence and the others, which can be folded away; a short one as it is.
+
+    Example:
+        >>> _parted("Twice as fast. In detail: …")
+        ('Twice as fast. In detail: …', '')
+    """
+    first, _, others = text.partition(". ")
+    return (f"{first}.", others) if others and len(text) > LONG else (text, "")
 
 
 def _asset(name: str) -> str:
