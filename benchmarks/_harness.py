@@ -172,6 +172,12 @@ def show(title: str, losses: Mapping[str, Mapping[str, float | None]], ratios: M
     Console().print(table)
 
 
+def data_folder(given: Path | None) -> Path | None:
+    """The folder of data sets: the one that was given, or the one that the variable LINEARCORE_DATA names."""
+    named = os.environ.get("LINEARCORE_DATA")
+    return given or (Path(named) if named else None)
+
+
 def command(script: str) -> str:
     """What to type for the same figures; where files lie is nobody's business."""
     kept: list[str] = []

@@ -1,5 +1,6 @@
 """Long benchmarks: processes side by side, and a folder of finished runs from which the same command goes on."""
 
+import argparse
 import hashlib
 import json
 import multiprocessing
@@ -15,6 +16,7 @@ from typing import Any
 import torch
 
 from linearcore._progress import Progress
+from linearcore.reproduce.experiments._tag_text import check_data
 
 #: What a run depends on, what does it, and with which arguments.
 Run = tuple[dict[str, Any], Callable[..., dict[str, Any]], tuple[Any, ...]]
@@ -54,6 +56,25 @@ def all_runs(runs: Sequence[Run], workers: int, work: Path | None, say: Callable
                 part.advance()
                 print(say(found[place]), file=sys.stderr, flush=True)
     return [found[place] for place in range(len(runs))]
+
+
+def add_options(parser: argparse.ArgumentParser, *, seeds: int) -> None:
+    """What long benchmarks of taggers have in common."""
+    parser.add_argument("--seeds", type=int, default=seeds, help="runs of each kind (default: %(default)s)")
+    parser.add_argument("--workers", type=int, default=1, help="runs side by side, a thread each (default: %(default)s)")
+    parser.add_argument("--work", type=Path, help="folder for finished runs, from which an interrupted command goes on")
+    parser.add_argument("--quick", action="store_true", help="made-up text, and not all of it, in seconds")
+
+
+def complaint_about(args: argparse.Namespace, source: str, data: Path | None) -> str | None:
+    """What is wrong with those options, or with the data of an experiment's source, in a line; None if nothing is."""
+    if min(args.workers, args.seeds) < 1:
+        return f"--workers and --seeds take positive numbers, got {args.workers} and {args.seeds}"
+    try:
+        check_data(data, [source])
+    except ValueError as error:
+        return f"{error}; or look at toy size with --quick"
+    return None
 
 
 def keep(work: Path, what: dict[str, Any], found: dict[str, Any]) -> None:

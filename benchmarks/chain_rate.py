@@ -6,7 +6,6 @@ with the chain and with the emissions alone; a fall is what a look is below one 
 """
 
 import argparse
-import os
 import statistics
 import sys
 from itertools import accumulate
@@ -17,11 +16,11 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from _harness import command
-from _work import all_runs
+from _harness import command, data_folder
+from _work import add_options, all_runs, complaint_about
 from linearcore._record import write_record
 from linearcore.reproduce.experiments import _tag_training as training
-from linearcore.reproduce.experiments._tag_text import SOURCES, check_data, read_text
+from linearcore.reproduce.experiments._tag_text import SOURCES, read_text
 from linearcore.tagging._corpus import Batch, Corpus
 from linearcore.tagging._model import TaggingModel
 from linearcore.tagging._steps import rate_at
@@ -80,15 +79,10 @@ def main() -> int:
     """The command."""
     args = arguments()
     source, steps = ("made", 2 * EVERY) if args.quick else ("ewt", STEPS)
-    data = args.data or (Path(os.environ["LINEARCORE_DATA"]) if "LINEARCORE_DATA" in os.environ else None)
-    if min(args.workers, args.seeds) < 1:
-        told = f"--workers and --seeds take positive numbers, got {args.workers} and {args.seeds}"
-        print(f"chain_rate.py: {told}", file=sys.stderr)
-        return 2
-    try:
-        check_data(data, [source])
-    except ValueError as error:
-        print(f"{error}; or look at toy size with --quick", file=sys.stderr)
+    data = data_folder(args.data)
+    complaint = complaint_about(args, source, data)
+    if complaint is not None:
+        print(f"chain_rate.py: {complaint}", file=sys.stderr)
         return 2
     text = read_text(source, data)
     runs = [
@@ -128,10 +122,7 @@ def arguments() -> argparse.Namespace:
         epilog="example:\n  python benchmarks/chain_rate.py --data DIR --workers 2",
     )
     parser.add_argument("--data", type=Path, help="the folder that holds tagging/en_ewt-*.conllu.xz")
-    parser.add_argument("--seeds", type=int, default=3, help="runs for each rate, from seed 1 (default: %(default)s)")
-    parser.add_argument("--workers", type=int, default=1, help="runs side by side, a thread each (default: %(default)s)")
-    parser.add_argument("--work", type=Path, help="folder for finished runs, from which an interrupted command goes on")
-    parser.add_argument("--quick", action="store_true", help="made-up text, in seconds")
+    add_options(parser, seeds=3)
     parser.add_argument("--out", type=Path, default=OUT, help="the record (default: benchmarks/results)")
     return parser.parse_args()
 

@@ -6,7 +6,6 @@ Token cross-entropy stands beside them; ChainCRF, whose step takes several times
 """
 
 import argparse
-import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -15,12 +14,12 @@ from typing import Any
 import torch
 
 from _chain_variants import VARIANTS, Variant, VariantModel
-from _harness import command
-from _work import all_runs
+from _harness import command, data_folder
+from _work import add_options, all_runs, complaint_about
 from linearcore._record import write_record
 from linearcore.reproduce.experiments import _tag_training as training
 from linearcore.reproduce.experiments._tag_methods import METHODS
-from linearcore.reproduce.experiments._tag_text import SOURCES, check_data, read_text
+from linearcore.reproduce.experiments._tag_text import SOURCES, read_text
 from linearcore.tagging._corpus import Batch, Corpus
 from linearcore.tagging._model import TaggingModel
 from linearcore.tagging._steps import rate_at
@@ -75,16 +74,11 @@ def main() -> int:
     """The command."""
     args = arguments()
     source = "made" if args.quick else "latin"
-    data = args.data or (Path(os.environ["LINEARCORE_DATA"]) if "LINEARCORE_DATA" in os.environ else None)
+    data = data_folder(args.data)
     names = [*PEERS, *(QUICK if args.quick else VARIANTS)]
-    if min(args.workers, args.seeds) < 1:
-        told = f"--workers and --seeds take positive numbers, got {args.workers} and {args.seeds}"
-        print(f"chain_variants.py: {told}", file=sys.stderr)
-        return 2
-    try:
-        check_data(data, [source])
-    except ValueError as error:
-        print(f"{error}; or look at toy size with --quick", file=sys.stderr)
+    complaint = complaint_about(args, source, data)
+    if complaint is not None:
+        print(f"chain_variants.py: {complaint}", file=sys.stderr)
         return 2
     runs = [
         (_depends(name, source, args.rate, seed, data), one_run, (name, source, args.rate, seed, data, args.device))
@@ -133,12 +127,9 @@ def arguments() -> argparse.Namespace:
         epilog="example:\n  python benchmarks/chain_variants.py --data DIR --device cuda --workers 10",
     )
     parser.add_argument("--data", type=Path, help="the folder that holds tagging/la_lasla-*.conllu.xz")
+    add_options(parser, seeds=1)
     parser.add_argument("--device", default="cpu", help="where to train (default: %(default)s)")
     parser.add_argument("--rate", type=float, default=0.01, help="the learning rate of all (default: %(default)s)")
-    parser.add_argument("--seeds", type=int, default=1, help="runs of each variant (default: %(default)s)")
-    parser.add_argument("--workers", type=int, default=1, help="runs side by side (default: %(default)s)")
-    parser.add_argument("--work", type=Path, help="folder for finished runs, from which an interrupted command goes on")
-    parser.add_argument("--quick", action="store_true", help="made-up text and some variants only, in seconds")
     default = Path(__file__).parent / "results" / "chain_variants.json"
     parser.add_argument("--out", type=Path, default=default, help="the record (default: benchmarks/results)")
     return parser.parse_args()

@@ -29,7 +29,6 @@ Sets:
 """
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -45,7 +44,7 @@ from rich.table import Table
 from torch import Tensor, nn
 
 import linearcore as lc
-from _harness import Contender, interleaved_medians, milliseconds
+from _harness import Contender, data_folder, interleaved_medians, milliseconds
 from _tagger import Recipe, Sentence, Tagger, UsageError, encode, generated, latin, multiplied_out, padded, trained
 from linearcore._progress import track
 from linearcore._record import write_record
@@ -195,7 +194,7 @@ def _all_of(way: Decoder, batches: list[Emissions]) -> None:
 def run_set(name: str, plan: Plan, args: argparse.Namespace) -> dict[str, Any]:
     """Trains on one set; everything measured of it."""
     sizes = {"train": plan.steps * plan.tokens // 40, "dev": plan.sentences, "test": plan.sentences}
-    words = latin(data_folder(args)) if name == "latin" else generated(plan.tags, sizes, args.seed)
+    words = latin(data_folder(args.data)) if name == "latin" else generated(plan.tags, sizes, args.seed)
     corpus = encode(words, plan.buckets)
     begin = time.perf_counter()
     tagger = trained(corpus, plan, args.device, args.seed).to(args.device)
@@ -312,11 +311,6 @@ def verdict(found: dict[str, Any] | None) -> str:
     place = "within" if found["near_on_test"] else "not within"
     points = f"{found['points_from_exact']:+.3f} points from exact on test ({place} {NEAR})"
     return f"Width {found['width']}, chosen on dev: {points}, {ratios}."
-
-
-def data_folder(args: argparse.Namespace) -> Path | None:
-    """Where the user's data are."""
-    return args.data or (Path(os.environ["LINEARCORE_DATA"]) if os.environ.get("LINEARCORE_DATA") else None)
 
 
 def arguments() -> argparse.Namespace:

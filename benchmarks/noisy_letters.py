@@ -9,7 +9,6 @@ in any choice.
 """
 
 import argparse
-import os
 import statistics
 import sys
 from collections.abc import Callable
@@ -24,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor, nn
 
-from _harness import command
+from _harness import command, data_folder
 from _work import processes
 from linearcore import LinearCore, multiclass_loss
 from linearcore._progress import Progress
@@ -182,7 +181,7 @@ def show(rows: list[dict[str, Any]]) -> None:
 def main() -> int:
     """The command."""
     args = arguments()
-    data = args.data or (Path(os.environ["LINEARCORE_DATA"]) if "LINEARCORE_DATA" in os.environ else None)
+    data = data_folder(args.data)
     plan = QUICK if args.quick else Plan()
     if args.workers < 1:
         print(f"noisy_letters.py: --workers takes a positive number, got {args.workers}", file=sys.stderr)

@@ -24,7 +24,6 @@ Sets, none with wrong labels, all with classes of equal or nearly equal size:
 import argparse
 import itertools
 import math
-import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -39,6 +38,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import linearcore as lc
+from _harness import data_folder
 from linearcore._progress import Progress
 from linearcore._record import write_record
 
@@ -341,7 +341,7 @@ def measure(options: argparse.Namespace) -> Table:
         raise UsageError(f"--seeds must be at least 2 for an interval, and is {options.seeds}")
     seeds = list(range(2 if options.quick else options.seeds))
     plans = {name: (QUICK if options.quick else PLANS)[name] for name in sets}
-    folder = options.data or (Path(os.environ["LINEARCORE_DATA"]) if os.environ.get("LINEARCORE_DATA") else None)
+    folder = data_folder(options.data)
     pools = {name: load(name, plan, folder) for name, plan in plans.items()}
     accuracies = {}
     with Progress() as progress:

@@ -23,7 +23,6 @@ Sets:
 
 import argparse
 import hashlib
-import os
 import statistics
 import sys
 import tempfile
@@ -36,6 +35,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from _harness import data_folder
 from _proposal_methods import CRF, LISTED, REFRESH, STRUCTURED, Method, methods
 from _proposal_runs import Run, Size, load, perform
 from _tagger import TURKISH, Recipe, UsageError
@@ -181,7 +181,7 @@ def arguments() -> argparse.Namespace:
 
 def run_set(name: str, args: argparse.Namespace, work: Path) -> None:
     """Runs one of `SETS`, prints its tables and writes its record."""
-    folder = args.data or (Path(os.environ["LINEARCORE_DATA"]) if os.environ.get("LINEARCORE_DATA") else None)
+    folder = data_folder(args.data)
     sizes = {key: size for key, size in (QUICK if args.quick else SIZES).items() if key.startswith(name)}
     if args.seconds is not None:
         sizes = {key: replace(size, seconds=args.seconds) for key, size in sizes.items()}

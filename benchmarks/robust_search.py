@@ -7,7 +7,6 @@ them. `linearcore reproduce noise` tunes what is worth it on a ResNet-18, with t
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -17,7 +16,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from _harness import command
+from _harness import command, data_folder
 from linearcore import LinearCore, multiclass_loss
 from linearcore._progress import Progress
 from linearcore._record import write_record
@@ -62,7 +61,7 @@ def main() -> int:
     """The command."""
     args = arguments()
     source = "made-up" if args.quick else "cifar10"
-    data = args.data or (Path(os.environ["LINEARCORE_DATA"]) if "LINEARCORE_DATA" in os.environ else None)
+    data = data_folder(args.data)
     names = [name for name in CANDIDATES if args.only is None or any(word in name for word in args.only.split(";"))]
     try:
         if not names:

@@ -21,7 +21,6 @@ are wrong plays no part. A seed draws its own noise, folds, starts and order.
 """
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -34,7 +33,7 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from _harness import command
+from _harness import command, data_folder
 from linearcore._progress import Progress
 from linearcore._record import write_record
 from linearcore._threads import one_thread
@@ -220,7 +219,7 @@ def pools(options: argparse.Namespace) -> dict[str, Pool]:
             raise UsageError(f"--sets takes digits and letter, and {name!r} is neither")
     if options.seeds < 2 or options.epochs < 1:
         raise UsageError("--seeds must be at least 2 for a spread, and --epochs at least 1")
-    folder = options.data or (Path(os.environ["LINEARCORE_DATA"]) if os.environ.get("LINEARCORE_DATA") else None)
+    folder = data_folder(options.data)
     return {name: digits() if name == "digits" else letter(folder) for name in names}
 
 
