@@ -8,7 +8,7 @@ with the chain and with the emissions alone; a fall is what a look is below one 
 import argparse
 import statistics
 import sys
-from itertools import accumulate
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,13 @@ from rich.console import Console
 from rich.table import Table
 
 from _harness import command, data_folder
+from _scaled_chain import scaled_accuracy
 from _work import add_options, all_runs, complaint_about
 from linearcore._record import write_record
 from linearcore.reproduce.experiments import _tag_training as training
+from linearcore.reproduce.experiments._tag_table import fall
 from linearcore.reproduce.experiments._tag_text import SOURCES, read_text
-from linearcore.tagging._corpus import Batch, Corpus
-from linearcore.tagging._model import TaggingModel
-from linearcore.tagging._steps import rate_at
+from linearcore.tagging._corpus import Corpus
 
 OUT = Path(__file__).parent / "results" / "chain_rate.json"
 CHAIN_RATES = (1.0, 0.3, 0.1)
@@ -43,32 +43,11 @@ def one_run(source: str, chain_rate: float, seed: int, steps: int, data: Path | 
     looks = training.make_batches(dev, training.DECODED, "cpu")[:1]
     stepper, rates = training.make_stepper(model, plan, chain_rate=chain_rate)
     model.train()
-    curve, total = [], SOURCES[source].epochs * len(batches)
-    for step in range(steps):
-        if step % len(batches) == 0:
-            order = torch.randperm(len(batches), generator=generator).tolist()
-        stepper.step(batches[order[step % len(batches)]], rate_at(step, total, rates))
-        if (step + 1) % EVERY == 0:
-            curve.append([step + 1, round(training.accuracy(model, looks), 2), round(_emissions_alone(model, looks), 2)])
+    curve, whole = [], SOURCES[source].epochs * len(batches)
+    for step, _ in islice(training.trained_steps(stepper, rates, batches, whole, generator), steps):
+        if step % EVERY == 0:
+            curve.append([step, *(round(scaled_accuracy(model, looks, scale), 2) for scale in (1.0, 0.0))])
     return {"chain_rate": chain_rate, "seed": seed, "curve": curve, "fall": round(fall([row[1] for row in curve]), 2)}
-
-
-@torch.no_grad()
-def _emissions_alone(model: TaggingModel, looks: list[Batch]) -> float:
-    """Accuracy without the chain's scores, which are put back."""
-    assert model.head is not None
-    before = [parameter.clone() for parameter in model.head.parameters()]
-    for parameter in model.head.parameters():
-        parameter.zero_()
-    found = training.accuracy(model, looks)
-    for parameter, old in zip(model.head.parameters(), before, strict=True):
-        parameter.copy_(old)
-    return found
-
-
-def fall(values: list[float]) -> float:
-    """The most that one is below one before it."""
-    return max((high - value for high, value in zip(accumulate(values, max), values, strict=True)), default=0.0)
 
 
 def _plan(source: str, seed: int) -> training.Plan:

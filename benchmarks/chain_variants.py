@@ -15,14 +15,13 @@ import torch
 
 from _chain_variants import VARIANTS, Variant, VariantModel
 from _harness import command, data_folder
+from _scaled_chain import scaled_accuracy
 from _work import add_options, all_runs, complaint_about
 from linearcore._record import write_record
 from linearcore.reproduce.experiments import _tag_training as training
 from linearcore.reproduce.experiments._tag_methods import METHODS
 from linearcore.reproduce.experiments._tag_text import SOURCES, read_text
-from linearcore.tagging._corpus import Batch, Corpus
-from linearcore.tagging._model import TaggingModel
-from linearcore.tagging._steps import rate_at
+from linearcore.tagging._corpus import Corpus
 from linearcore.tagging.encoders import BiLSTM
 
 #: Factors of the transitions when decoding; 1 is what was trained, 0 each tag on its own.
@@ -47,27 +46,12 @@ def one_run(name: str, source: str, rate: float, seed: int, data: Path | None, d
     plan = training.Plan(source, "bilstm-adam", "lc", rate, seed)
     stepper, rates = training.make_stepper(model, plan, chain_rate=chain_rate)
     steps = SOURCES[source].epochs * len(batches)
-    for step in range(steps):
-        if step % len(batches) == 0:
-            order = torch.randperm(len(batches), generator=generator).tolist()
-        stepper.step(batches[order[step % len(batches)]], rate_at(step, steps, rates))
+    for _ in training.trained_steps(stepper, rates, batches, steps, generator):
+        pass
     looks = training.make_batches(corpora["dev"], training.DECODED, device)
     scales = SCALES if model.head is not None else (1.0,)
-    found = {f"{scale:g}": round(_scaled_accuracy(model, looks, scale), 3) for scale in scales}
+    found = {f"{scale:g}": round(scaled_accuracy(model, looks, scale), 3) for scale in scales}
     return {"name": name, "seed": seed, "dev": found, "steps": steps}
-
-
-@torch.no_grad()
-def _scaled_accuracy(model: TaggingModel, looks: list[Batch], scale: float) -> float:
-    """With all of the chain's own scores multiplied, which are put back afterwards."""
-    own = [] if model.head is None else [value for name, value in model.head.named_parameters() if name != "transitions_to"]
-    kept = [value.clone() for value in own]
-    for value in own:
-        value.mul_(scale)
-    found = training.accuracy(model, looks)
-    for value, old in zip(own, kept, strict=True):
-        value.copy_(old)
-    return found
 
 
 def main() -> int:

@@ -492,8 +492,9 @@ _FIGURE = """![Accuracy on dev against seconds of training, a panel for each dat
 encoder](results/paper/tagging/tagging.png)"""
 
 _FALLS = """While the rate is high, a tagger may lose for some steps what it had; it comes back as the rate falls. It is
-linear cores with low-rank transitions that do: a tag that often follows itself, rare as it may be, gets a transition that
-outweighs the words. Points by which a look at dev fell below one before it, at the most over all cases and seeds:"""
+linear cores with low-rank transitions that do; in the fall that was looked into, a rare tag that often follows itself had
+got a transition that outweighed the words. Points by which a look at dev fell below one before it, at the most over all
+cases and seeds:"""
 
 _CHAIN_RATE = """`tag train --chain-rate` has the chain's own scores learn at a share of the rate; it was not used in the
 tables. LC rank 64 + unary on English EWT, BiLSTM, Adam, the first steps of the same schedule, a look every {every} of them,

@@ -2,6 +2,7 @@
 
 import json
 import re
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,29 @@ def test_the_generated_pages_are_what_the_records_say(tmp_path: Path) -> None:
     assert [page.name for page in written] == names
     for page in written:
         assert page.read_text("utf-8") == (ROOT / "docs" / page.name).read_text("utf-8"), page.name
+
+
+def test_readme_says_of_many_tags_what_the_record_says() -> None:
+    data = json.loads((ROOT / "docs" / "results" / "paper" / "tagging" / "results.json").read_text("utf-8"))["results"][
+        "data"
+    ]
+    cases: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in data["rows"]:
+        cases.setdefault((row["source"], row["encoding"]), {})[row["method"]] = row
+    best = {
+        key: min(row["seconds"] or 1e9 for name, row in own.items() if name.startswith("lc")) for key, own in cases.items()
+    }
+    english = [key for key in cases if key[0] != "latin"]
+    low, high = (f"{end(cases[key]['broadcast']['seconds'] / best[key] for key in english):.3g}" for end in (min, max))
+    chain = [f"{end(cases[key]['crf']['seconds'] / best[key] for key in english):.1f}" for end in (min, max)]
+    tokens = [f"{end(best[key] / cases[key]['ce']['seconds'] for key in english):.1f}" for end in (min, max)]
+    latin = cases["latin", "bilstm-adam"]
+    readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    assert f"has 83 % {low} to {high} times as soon as the broadcast CRF" in readme
+    assert f"{chain[0]} to {chain[1]} times as soon as `ChainCRF`, after {tokens[0]} to {tokens[1]} times token" in readme
+    ours = latin["lc-rank"]["test"]
+    assert f"three seeds: {statistics.mean(ours):.2f} ± {statistics.stdev(ours):.2f} %, `ChainCRF` and" in readme
+    assert {f"{latin[key]['accuracy']:.2f}" for key in ("crf", "ce")} == {"83.57"} and "cross-entropy 83.57." in readme
 
 
 def test_digits_beside_the_robust_loss_are_those_of_the_demo() -> None:

@@ -123,7 +123,7 @@ def _row(results: dict[str, Any], source: str, encoding: str, method: str, train
         reached=[settled(run) for run in runs] if is_whole else [],
         step_seconds=step_seconds,
         plain_seconds=timed.get("ways", {}).get("plain", timed).get("seconds"),
-        fall=round(max(_fall(run["curve"]) for run in runs), 2) if is_whole else None,
+        fall=round(max(fall([value for _, value in run["curve"]]) for run in runs), 2) if is_whole else None,
         steps_an_epoch=runs[0]["steps_an_epoch"] if is_whole else None,
         curve=_curve([run["curve"] for run in runs], step_seconds) if is_whole and step_seconds else [],
     )
@@ -148,9 +148,13 @@ def settled(run: Mapping[str, Any]) -> int | None:
     return min((step for step, _ in run["curve"] if step > max(fallen)), default=None)
 
 
-def _fall(curve: Sequence[Sequence[float]]) -> float:
-    """How far it once was below what it had had."""
-    values = [value for _, value in curve]
+def fall(values: Sequence[float]) -> float:
+    """The most that one is below one before it.
+
+    Example:
+        >>> fall([50.0, 80.0, 75.0, 90.0])
+        5.0
+    """
     return max((high - value for high, value in zip(accumulate(values, max), values, strict=True)), default=0.0)
 
 

@@ -1,6 +1,6 @@
 """One training run of `tagging`: accuracy after so many steps. What a step takes is measured apart, see `_tag_paces`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -184,19 +184,26 @@ def train_run(plan: Plan, data: Path | None, device: str, *, tests: bool) -> dic
     stepper, training = make_stepper(model, plan)
     steps, curve = SOURCES[plan.source].epochs * len(batches), _Curve(len(batches))
     model.train()
-    for step in range(steps):
-        if step % len(batches) == 0:
-            order = torch.randperm(len(batches), generator=generator).tolist()
-        loss = stepper.step(batches[order[step % len(batches)]], rate_at(step, steps, training))
-        if curve.is_due(step + 1, steps):
+    for step, loss in trained_steps(stepper, training, batches, steps, generator):
+        if curve.is_due(step, steps):
             if not bool(loss.isfinite()):
-                return {"failed": f"the loss is no number after {step + 1} steps", "steps": steps}
-            curve.add(step + 1, accuracy(model, looks))
+                return {"failed": f"the loss is no number after {step} steps", "steps": steps}
+            curve.add(step, accuracy(model, looks))
     found: dict[str, Any] = {"curve": curve.points, "reached": curve.reached, "steps": steps, "steps_an_epoch": len(batches)}
     found["dev_accuracy"] = round(accuracy(model, make_batches(dev, DECODED, device)), 3)
     if tests:
         found["test_accuracy"] = round(accuracy(model, make_batches(corpus("test"), DECODED, device)), 3)
     return found
+
+
+def trained_steps(
+    stepper: Stepper, training: Training, batches: Sequence[Batch], steps: int, generator: torch.Generator
+) -> Iterator[tuple[int, Tensor]]:
+    """Does the steps of a whole schedule, in an order that is drawn anew for every epoch; numbers, from 1, and losses."""
+    for step in range(steps):
+        if step % len(batches) == 0:
+            order = torch.randperm(len(batches), generator=generator).tolist()
+        yield step + 1, stepper.step(batches[order[step % len(batches)]], rate_at(step, steps, training))
 
 
 class _Curve:
