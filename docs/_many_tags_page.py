@@ -294,31 +294,38 @@ def _fallen(cases: Sequence[Case]) -> str:
 
 
 def memory(data: dict[str, Any]) -> list[str]:
-    """The largest batches; nothing if they were not looked for."""
-    found = _fitted(data)
-    if not found:
+    """What a batch takes, and the largest ones; nothing if they were not looked for."""
+    fitted, peaks = _fitted(data), {key: held for key, held in data["peaks"].items() if "peak_gb" in held}
+    if not fitted:
         return []
-    first = next(iter(found.values()))
+    first = next(iter(fitted.values()))
     # In the order of numbers and of the other tables: a record has its keys in that of letters.
     sizes = sorted(first["sequences"], key=int)
-    methods = [key for key in dict.fromkeys(row["method"] for row in data["rows"]) if key in found]
-    rows = []
-    for key in methods:
-        fits = {size: found[key]["sequences"][size] for size in sizes}
-        few, many = sizes[-2:]
-        each = 1000 * (int(many) - int(few)) / max(1, fits[many] - fits[few])
-        rows.append(
-            [
-                data["labels"][key],
-                *(f"{count:,}" for count in fits.values()),
-                f"{each:,.3g}" if each < 1000 else f"{each:,.0f}",
-            ]
-        )
+    methods = [key for key in dict.fromkeys(row["method"] for row in data["rows"]) if key in fitted or key in peaks]
+    rows = [[data["labels"][key], *_peak(peaks.get(key)), *_largest(fitted.get(key), sizes)] for key in methods]
     text = (
-        f"The most sequences of {first['words']} words, {first['tags']:,} tags, for which an eager training step fits, to "
-        f"within 2 %, and what one more takes, from the step between {sizes[-2]} and {sizes[-1]} GB:"
+        f"One eager step of training, BiLSTM, sequences of {first['words']} words, {first['tags']:,} tags. First the GB "
+        f"held at most with the experiment's batch of {data['setting']['batch']}, and those held between two steps, by "
+        "weights and optimiser. Then the most sequences that fit into a memory, to within 2 %, and what one more takes, from the "
+        f"step between {sizes[-2]} and {sizes[-1]} GB:"
     )
-    return ["## Memory", _wrapped(text), table(["method", *(f"{size} GB" for size in sizes), "MB a sequence"], rows)]
+    head = ["method", f"GB, batch of {data['setting']['batch']}", "GB between steps"]
+    head += [*(f"fit in {size} GB" for size in sizes), "MB a sequence"]
+    return ["## Memory", _wrapped(text), table(head, rows)]
+
+
+def _peak(held: dict[str, Any] | None) -> list[str]:
+    return ["–", "–"] if held is None else [f"{held['peak_gb']:,.3g}", f"{held['held_gb']:.2g}"]
+
+
+def _largest(held: dict[str, Any] | None, sizes: Sequence[str]) -> list[str]:
+    """Batches, and megabytes of one sequence more."""
+    if held is None:
+        return ["–"] * (len(sizes) + 1)
+    fits = held["sequences"]
+    few, many = sizes[-2:]
+    each = 1000 * (int(many) - int(few)) / max(1, fits[many] - fits[few])
+    return [*(f"{fits[size]:,}" for size in sizes), f"{each:,.3g}" if each < 1000 else f"{each:,.0f}"]
 
 
 def beside_the_paper(rows: Sequence[Row], results: dict[str, Any]) -> list[str]:

@@ -126,9 +126,9 @@ def paper(monkeypatch):
 
 def test_parts_at_the_papers_size(paper, monkeypatch):
     names = list(tagging.parts(paper))
-    count = {kind: sum(name.startswith(kind) for name in names) for kind in ("tune", "run", "pace", "memory")}
+    count = {kind: sum(name.startswith(kind) for name in names) for kind in ("tune", "run", "pace", "memory", "peak")}
     # Five methods in seven cases and the SSVM in one: grids of 4, 4, 3, 4, 4, 3, 4 rates, three seeds, a broadcast CRF each.
-    assert count == {"tune": 5 * 26 + 4, "run": 36 * 3, "pace": 36 + 7, "memory": 5}
+    assert count == {"tune": 5 * 26 + 4, "run": 36 * 3, "pace": 36 + 7, "memory": 5, "peak": 7}
     assert all(re.fullmatch(r"[\w.-]+", name) for name in names)
     monkeypatch.setattr(tagging, "has_bert", lambda: False)
     assert not [name for name in tagging.parts(paper) if "bert" in name]
@@ -137,7 +137,7 @@ def test_parts_at_the_papers_size(paper, monkeypatch):
 def test_timings_are_alone_and_runs_are_not(paper):
     for name, part in tagging.parts(paper).items():
         if isinstance(part, RecordedRun):
-            assert part.alone == name.startswith(("pace", "memory")) and part.settings["hidden"] == 256
+            assert part.alone == name.startswith(("pace", "memory", "peak")) and part.settings["hidden"] == 256
         else:
             assert isinstance(part, After) and name.startswith("run")
 
@@ -147,7 +147,8 @@ def test_records_of_a_gpu_are_found_without_one_and_memory_takes_one(paper):
     assert list(elsewhere) == list(here)
     runs = [(elsewhere[name], part) for name, part in here.items() if isinstance(part, RecordedRun)]
     assert runs and all(theirs.settings == ours.settings for theirs, ours in runs)
-    assert here["memory_lc"].compute()["failed"] == "it takes a GPU"
+    for name in ("memory_lc", "peak_lc"):
+        assert here[name].compute()["failed"] == "it takes a GPU"
 
 
 def test_final_run_takes_the_best_rate_and_a_seed_that_tuned_nothing(paper):

@@ -5,6 +5,7 @@ from typing import Any
 
 from linearcore.reproduce._experiment import Outcome, Settings
 from linearcore.reproduce.experiments import tagging
+from linearcore.reproduce.experiments._tag_methods import METHODS
 from linearcore.reproduce.experiments._tag_training import ENCODINGS
 
 SETTINGS = Settings(scale="paper", device="cuda")
@@ -43,6 +44,8 @@ def made_results(with_bert: bool = True) -> dict[str, Any]:
     for method in tagging.HELD:
         sequences = dict(zip(("16", "40", "140"), FACTS[method][4], strict=True))
         found[f"memory_{method}"] = {"sequences": sequences, "words": 128, "tags": 4000, "held_gb": 150}
+    for place, method in enumerate(METHODS):
+        found[f"peak_{method}"] = {"peak_gb": 1.5 + place, "held_gb": 0.25, "sequences": 8, "words": 128, "tags": 4000}
     return found
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from linearcore.heads import ChainCRF
-from linearcore.reproduce.experiments import _tag_paces, _tag_training
+from linearcore.reproduce.experiments import _tag_memory, _tag_paces, _tag_training
 from linearcore.reproduce.experiments._broadcast_crf import BroadcastCRF
 from linearcore.reproduce.experiments._tag_methods import METHODS, BroadcastModel
 from linearcore.reproduce.experiments._tag_text import SOURCES, Text, read_text
@@ -333,16 +333,16 @@ def test_largest_batch_is_found_from_any_guess(limit, guess):
         asked.append(rows)
         return rows <= limit
 
-    found = _tag_paces._largest(fits, guess)
-    assert found <= limit < found + max(2, 1 + int(_tag_paces.CLOSELY * found))
+    found = _tag_memory._largest(fits, guess)
+    assert found <= limit < found + max(2, 1 + int(_tag_memory.CLOSELY * found))
     assert len(asked) < 25 and min(asked) >= 1
 
 
 def test_guess_goes_on_as_between_the_two_that_were_measured():
-    assert _tag_paces._guess(300, 500, 1000) == 16
+    assert _tag_memory._guess(300, 500, 1000) == 16
     # Two are too many already, or could not be measured.
-    assert _tag_paces._guess(300, 500, 100) == 1
-    assert _tag_paces._guess(None, None, 1000) == _tag_paces._guess(300, None, 1000) == 1
+    assert _tag_memory._guess(300, 500, 100) == 1
+    assert _tag_memory._guess(None, None, 1000) == _tag_memory._guess(300, None, 1000) == 1
 
 
 @pytest.mark.parametrize("method", ["ce", "lc-sampled", "broadcast"])
@@ -372,7 +372,7 @@ def test_slow_steps_are_timed_with_the_most_frequent_shape():
 def test_repeated_rows_point_at_their_own_subwords():
     inputs = {"input_ids": torch.arange(4).view(1, 4), "attention_mask": torch.ones(1, 4), "index": torch.tensor([[1, 3]])}
     base = Batch(torch.ones(1, 2, dtype=torch.bool), inputs, torch.tensor([[5, 6]]))
-    found = _tag_paces._repeated(base, 3)
+    found = _tag_memory._repeated(base, 3)
     assert found.inputs["index"].tolist() == [[1, 3], [5, 7], [9, 11]] and found.tags.tolist() == [[5, 6]] * 3
     assert found.inputs["input_ids"].flatten()[found.inputs["index"]].tolist() == [[1, 3]] * 3
 

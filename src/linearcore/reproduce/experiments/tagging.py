@@ -10,8 +10,9 @@ from typing import Any
 
 from linearcore.reproduce._experiment import After, Experiment, Outcome, Part, RecordedRun, Settings
 from linearcore.reproduce.experiments._tag_claims import alt, claims
+from linearcore.reproduce.experiments._tag_memory import largest_batches, step_memory
 from linearcore.reproduce.experiments._tag_methods import METHODS
-from linearcore.reproduce.experiments._tag_paces import largest_batches, pace
+from linearcore.reproduce.experiments._tag_paces import pace
 from linearcore.reproduce.experiments._tag_table import PAPER, rows_of
 from linearcore.reproduce.experiments._tag_text import LEAST_WORDS, SOURCES, check_data, read_text
 from linearcore.reproduce.experiments._tag_training import (
@@ -27,7 +28,7 @@ from linearcore.reproduce.experiments._tag_training import (
 )
 
 TRAINED = ("crf", "ce", "lc", "lc-rank", "lc-sampled")
-#: What is held in memory is looked at for these.
+#: The largest batch is looked for with these, and what a batch takes in memory with all.
 HELD = ("broadcast", "crf", "ce", "lc", "lc-rank")
 #: Seeds of the final runs; 0 tunes.
 SEEDS = {"smoke": (1,), "paper": (1, 2, 3)}
@@ -63,11 +64,10 @@ def parts(settings: Settings) -> dict[str, Part]:
                 plan, partial(pace, plan, settings.data, settings.device), settings
             )
     if settings.is_paper:
-        for method in HELD:
-            plan = _plan("ewt", "bilstm-adam", method, 0.002, settings.seed, settings)
-            found[f"memory_{method}"] = _alone(
-                plan, partial(largest_batches, plan, settings.data, settings.device), settings
-            )
+        for kind, measure, methods in (("memory", largest_batches, HELD), ("peak", step_memory, tuple(METHODS))):
+            for method in methods:
+                plan = _plan("ewt", "bilstm-adam", method, 0.002, settings.seed, settings)
+                found[f"{kind}_{method}"] = _alone(plan, partial(measure, plan, settings.data, settings.device), settings)
     return found
 
 
@@ -124,6 +124,7 @@ def conclude(results: dict[str, Any], settings: Settings) -> Outcome:
         "memory": memory,
         "options": {key: dict(method.settings) for key, method in METHODS.items()},
         "paper": PAPER,
+        "peaks": {method: results[f"peak_{method}"] for method in METHODS if f"peak_{method}" in results},
         "rows": [row.to_json() for row in rows],
         "setting": {
             "batch": ROWS,
