@@ -306,8 +306,8 @@ def memory(data: dict[str, Any]) -> list[str]:
     text = (
         f"One eager step of training, BiLSTM, sequences of {first['words']} words, {first['tags']:,} tags. First the GB "
         f"held at most with the experiment's batch of {data['setting']['batch']}, and those held between two steps, by "
-        "weights and optimiser. Then the most sequences that fit into a memory, to within 2 %, and what one more takes, from "
-        f"the step between {sizes[-2]} and {sizes[-1]} GB:"
+        "weights and optimiser. Then the most sequences that fit into a memory, to within 2 %, and what one more takes, "
+        f"from the step between {sizes[-2]} and {sizes[-1]} GB:"
     )
     head = ["method", f"GB, batch of {data['setting']['batch']}", "GB between steps"]
     head += [*(f"fit in {size} GB" for size in sizes), "MB a sequence"]
