@@ -1,13 +1,12 @@
 """docs/many-tags.md: which loss to take for a tagger with thousands of tags, said with the figures of a record alone."""
 
 import statistics
-import textwrap
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from _tables import RESULTS, ROOT, figure, source, table
+from _tables import RESULTS, ROOT, figure, source, table, wrapped
 
 from linearcore._record import read_record
 from linearcore.reproduce.experiments._tag_table import OURS, Row, best_on_dev, by_method, margin, ratio
@@ -110,11 +109,11 @@ def which(cases: Sequence[Case], data: dict[str, Any]) -> list[str]:
         "## Which to take",
         in_short(cases, data),
         _RULE,
-        _wrapped(f"**A linear core, or token cross-entropy?** {_against_tokens(cases)}"),
-        _wrapped(f"**A linear core, or a CRF?** {_against_crf(cases)}"),
-        _wrapped(f"**Which linear core?** {_which_core(cases)}"),
-        _wrapped(f"**If only the time to {data['target']:g} % counts:** {_soonest(cases)}"),
-        *([_wrapped(f"**If memory decides:** {_batches(data)}")] if _fitted(data) else []),
+        wrapped(f"**A linear core, or token cross-entropy?** {_against_tokens(cases)}"),
+        wrapped(f"**A linear core, or a CRF?** {_against_crf(cases)}"),
+        wrapped(f"**Which linear core?** {_which_core(cases)}"),
+        wrapped(f"**If only the time to {data['target']:g} % counts:** {_soonest(cases)}"),
+        *([wrapped(f"**If memory decides:** {_batches(data)}")] if _fitted(data) else []),
     ]
 
 
@@ -256,7 +255,7 @@ def measured(record: dict[str, Any], rows: Sequence[Row]) -> list[str]:
     )
     methods = [f"- {data['labels'][key]}: {_options(key, data)}" for key in ("lc", "lc-rank")]
     methods += [f"- {data['labels']['lc-sampled']}: {_SAMPLED.format(**data['options']['lc-sampled'])}"]
-    return ["## What was measured", _wrapped(text), _wrapped(clock), "\n".join([_METHODS, "", *methods]), _wrapped(made)]
+    return ["## What was measured", wrapped(text), wrapped(clock), "\n".join([_METHODS, "", *methods]), wrapped(made)]
 
 
 def accuracies(cases: Sequence[Case], data: dict[str, Any]) -> list[str]:
@@ -272,7 +271,7 @@ def accuracies(cases: Sequence[Case], data: dict[str, Any]) -> list[str]:
 def falls(cases: Sequence[Case], chain_rates: Path) -> list[str]:
     """How far curves fall back, and what a smaller rate of the chain does about it, where that was measured."""
     if not chain_rates.is_file():
-        return ["### Falls", _wrapped(_fallen(cases))]
+        return ["### Falls", wrapped(_fallen(cases))]
     record = read_record(chain_rates)
     steps, rows = record["settings"]["steps"], []
     for share in dict.fromkeys(row["chain_rate"] for row in record["results"]):
@@ -281,7 +280,7 @@ def falls(cases: Sequence[Case], chain_rates: Path) -> list[str]:
         rows.append([f"{share:g}", f"{max(row['fall'] for row in own):.1f}", *(f"{end:.2f}" for end in ends)])
     head = ["`--chain-rate`", "largest fall, points", f"after {steps} steps, %", "emissions alone, %"]
     about = _CHAIN_RATE.format(seeds=record["settings"]["seeds"], every=record["settings"]["every"])
-    return ["### Falls", _wrapped(_fallen(cases)), _wrapped(f"{about} {source(record)}"), table(head, rows)]
+    return ["### Falls", wrapped(_fallen(cases)), wrapped(f"{about} {source(record)}"), table(head, rows)]
 
 
 def _fallen(cases: Sequence[Case]) -> str:
@@ -311,7 +310,7 @@ def memory(data: dict[str, Any]) -> list[str]:
     )
     head = ["method", f"GB, batch of {data['setting']['batch']}", "GB between steps"]
     head += [*(f"fit in {size} GB" for size in sizes), "MB a sequence"]
-    return ["## Memory", _wrapped(text), table(head, rows)]
+    return ["## Memory", wrapped(text), table(head, rows)]
 
 
 def _peak(held: dict[str, Any] | None) -> list[str]:
@@ -366,7 +365,7 @@ def variants_section(path: Path, measured_rows: Sequence[Row]) -> list[str]:
     counted = "one seed" if seeds == 1 else f"{seeds} seeds"
     head = ["variant", "dev accuracy, %", *(f"× {scale}" for scale in scales)]
     about = f"Rate {record['settings']['rate']:g} for all, {counted}. {_crf_on_dev(measured_rows)}{source(record)}"
-    return ["## Variants that were tried", _VARIANTS, about, table(head, rows)]
+    return ["## Variants that were tried", wrapped(f"{_VARIANTS} {about}"), table(head, rows)]
 
 
 def _crf_on_dev(rows: Sequence[Row]) -> str:
@@ -463,12 +462,8 @@ def _percent(row: Row) -> str:
     return f"{row.accuracy:.2f}" + ("" if row.spread is None else f" ± {row.spread:.2f}")
 
 
-def _wrapped(text: str, **options: str) -> str:
-    return textwrap.fill(text, 125, break_long_words=False, break_on_hyphens=False, **options)
-
-
 def _bullet(text: str) -> str:
-    return _wrapped(text, initial_indent="- ", subsequent_indent="  ")
+    return wrapped(text, initial_indent="- ", subsequent_indent="  ")
 
 
 _HEAD = """# Many tags

@@ -1,12 +1,11 @@
 """docs/noisy-images.md: losses on CIFAR-10 with wrong labels, said with the figures of records alone."""
 
 import statistics
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from _tables import RESULTS, ROOT, figure, table
+from _tables import RESULTS, ROOT, figure, table, wrapped
 
 from linearcore._record import read_record
 from linearcore.reproduce.experiments._noise_methods import Config
@@ -37,7 +36,7 @@ def noise_sections(record: dict[str, Any]) -> list[str]:
     data = record["results"]["data"]
     rows = {(row["row"], row["law"], row["rate"]): row for row in data["rows"]}
     columns = list(dict.fromkeys((row["law"], row["rate"]) for row in data["rows"]))
-    about = _wrapped(f"{data['source']}, ResNet-18, the paper's recipe. {data['told']}. {_made_by(record)}")
+    about = wrapped(f"{data['source']}, ResNet-18, the paper's recipe. {data['told']}. {_made_by(record)}")
     verdicts = [f"- {claim['claim']}: **{claim['verdict']}**." for claim in record["results"]["claims"]]
     return [
         "## Accuracy",
@@ -45,10 +44,10 @@ def noise_sections(record: dict[str, Any]) -> list[str]:
         "![Test accuracy against the rate of wrong labels](results/paper/noise/noise.png)",
         _accuracies(data, rows, columns),
         "## What was chosen",
-        _CHOICES,
+        wrapped(_CHOICES),
         _choices(data),
         "## Finding the wrong ones",
-        _wrapped(_FINDING),
+        wrapped(_FINDING),
         _found(data, rows),
         "## Verdicts",
         "\n".join(verdicts),
@@ -99,22 +98,19 @@ def _bold(text: str, is_best: bool) -> str:
 
 
 def _choices(data: dict[str, Any]) -> str:
-    """The short list of every method, the chosen one first."""
+    """All that was tried, the chosen one first, and then the best."""
     lines = []
     for choice in data["choices"]:
         label = data["labels"][choice["row"]]
-        listed = [place for place, one in enumerate(choice["tried"]) if one["noisy_validation_accuracy_whole"] is not None]
-        # Where all of the second round failed, something was taken all the same.
-        listed = listed if choice["chosen"] in listed else [*listed, choice["chosen"]]
-        for place in sorted(listed, key=lambda place: place != choice["chosen"]):
+        agreed = [one["noisy_validation_accuracy"] for one in choice["tried"]]
+        order = sorted(range(len(agreed)), key=lambda place: (place != choice["chosen"], -(agreed[place] or 0.0)))
+        for place in order:
             one = choice["tried"][place]
             config = Config(one["scale"], one["decay"], one["options"])
-            agreed = (one[f"noisy_validation_accuracy{name}"] for name in ("", "_whole"))
-            lines.append(
-                [label, _bold(config.words, place == choice["chosen"]), *(figure(value, ".2f") for value in agreed)]
-            )
+            told = "failed" if agreed[place] is None else f"{agreed[place]:.2f}"
+            lines.append([label, _bold(config.words, place == choice["chosen"]), told])
             label = ""
-    return table(["method", "configuration", "agreement, some epochs", "agreement, all epochs"], lines)
+    return table(["method", "configuration", "agreement, %"], lines)
 
 
 def _found(data: dict[str, Any], rows: dict[Any, Any]) -> str:
@@ -142,17 +138,19 @@ def push_section(record: dict[str, Any]) -> list[str]:
     data = record["results"]["data"]
     lines = []
     for key, run in data["runs"].items():
-        for name in () if "failed" in run else ("right", "wrong"):
-            group = run[name]
-            cells = [
-                f"{group['mean']:.3f} ± {group['deviation']:.3f}",
-                f"{100 * group['counts'][-1] / sum(group['counts']):.1f}",
-            ]
-            lines.append([f"{data['labels'][key]}, {name} labels", *cells, f"{100 * group['share_of_push']:.1f}"])
+        for reading, groups in () if "failed" in run else (("", run), (", strongest alone", run["alone"])):
+            for name in ("right", "wrong"):
+                group = groups[name]
+                cells = [
+                    f"{group['mean']:.3f} ± {group['deviation']:.3f}",
+                    f"{100 * group['counts'][-1] / sum(group['counts']):.1f}",
+                ]
+                share = f"{100 * group['share_of_push']:.1f}"
+                lines.append([f"{data['labels'][key]}, {name} labels{reading}", *cells, share])
     head = ["after epoch " + str(data["epoch"]), "mean push", f"above {1 - 1 / data['bins']:g}, %", "share of all push, %"]
     verdicts = [f"- {claim['claim']}: **{claim['verdict']}**." for claim in record["results"]["claims"]]
     picture = "![Histograms of pushes](results/paper/gradient-histogram/gradient-histogram.png)"
-    about = _wrapped(f"{_PUSH} {data['magnitude']}. {_made_by(record)}")
+    about = wrapped(f"{_PUSH} {data['magnitude']}. {_made_by(record)}")
     return ["## How hard labels push", about, picture, table(head, lines), "\n".join(verdicts)]
 
 
@@ -189,7 +187,7 @@ def search_section(records: Sequence[dict[str, Any]]) -> list[str]:
     )  # fmt: skip
     head = ["agreement, %", *(f"scale {scale:g}" for scale in scales)]
     made_by = " ".join(_made_by(record) for record in records)
-    return ["## Which form", _wrapped(f"{about} {made_by}"), table(head, lines)]
+    return ["## Which form", wrapped(f"{about} {made_by}"), table(head, lines)]
 
 
 def _made_by(record: dict[str, Any]) -> str:
@@ -198,19 +196,14 @@ def _made_by(record: dict[str, Any]) -> str:
     return f"`{record['command']}`, {'; '.join(record['settings'].get('runs_on', own))}."
 
 
-def _wrapped(text: str) -> str:
-    return textwrap.fill(" ".join(text.split()), 125, break_long_words=False, break_on_hyphens=False)
-
-
 _HEAD = """# Wrong labels on CIFAR-10
 
 What losses make of images whose labels are wrong, as far as it was measured. Every figure comes from a record;
 `python docs/write_measured.py` writes the page. How to train so yourself: [Images](images.md). The preset and its guarantee:
 [The robust loss](robust-loss.md)."""
 
-_CHOICES = """Every tuned loss had the same number of tries, in two rounds: all for some epochs, the best two for all of
-them. "Agreement" is with held-out labels, as wrong as those of training, in per cent. The first of each pair, in bold, was
-taken for all rates."""
+_CHOICES = """Every tuned loss had the same number of tries, each as long as the runs that count. "Agreement" is with
+held-out labels, as wrong as those of training. The best, in bold, was taken for all rates."""
 
 _FINDING = """After the last epoch, how well the scores tell wrong training labels from right ones: areas under the curve, by
 the margin of the given label and by its loss. [Finding wrong labels](finding-wrong-labels.md) does this with your own."""

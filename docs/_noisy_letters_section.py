@@ -1,10 +1,9 @@
 """The section about training with wrong labels in docs/measured.md."""
 
 import statistics
-import textwrap
 from typing import Any
 
-from _tables import RESULTS, source, table
+from _tables import RESULTS, source, table, wrapped
 
 from linearcore._record import read_record
 
@@ -43,7 +42,7 @@ def _learned(found: dict[tuple[str, str], dict[str, Any]], laws: list[str], best
     words = (
         f"Labels as given, right or wrong, that the network of the best loss has learned in the end, beside CE's: {told}."
     )
-    return textwrap.fill(words, 125)
+    return wrapped(words)
 
 
 _TEXT = """## Training with wrong labels, 26 classes, CPU

@@ -1,5 +1,6 @@
 """What the generated pages share: where the records lie, Markdown tables, and which command made the figures."""
 
+import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -15,9 +16,17 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 def source(record: dict) -> str:
     """Which command made the figures, and on what."""
     where = record["environment"]
-    return f"`{record['command']}`, torch {where['torch']}, {where['cpu']}."
+    machine = where["cpu"] if where["device"] == "cpu" else where["device"]
+    return f"`{record['command']}`, torch {where['torch']}, {machine}."
 
 
 def figure(value: float | None, form: str) -> str:
     """A number, or a dash where there is none."""
     return "–" if value is None else f"{value:{form}}"
+
+
+def wrapped(text: str, width: int = 125, **options: str) -> str:
+    """A paragraph in lines as long as ours; a number and its % stay together."""
+    kept = " ".join(text.split()).replace(" %", "\u00a0%")
+    lines = textwrap.fill(kept, width, break_long_words=False, break_on_hyphens=False, **options)
+    return lines.replace("\u00a0", " ")

@@ -4,7 +4,7 @@ import inspect
 import textwrap
 from typing import Any
 
-from _tables import RESULTS, source, table
+from _tables import RESULTS, source, table, wrapped
 
 from linearcore._record import read_record
 from linearcore.cleaning import out_of_fold_scores
@@ -32,7 +32,7 @@ def setup(record: Row) -> str:
     settings, sets = record["settings"], record["results"]["sets"]
     grid = ", ".join(f"{rate:g}" for rate in settings["learning_rates"])
     sizes = " and ".join(f"{found['rows']:,} rows of {name}" for name, found in sets.items())
-    text = _wrapped(
+    text = wrapped(
         f"Mean ± spread over {len(settings['seeds'])} seeds; bold is the best mean of its row. {sizes}. One hidden layer of "
         f"{settings['hidden']} units, Adam, {settings['folds']} folds, at most {settings['epochs']} epochs; for every case "
         f"and loss the learning rate of {grid}, and for every training the epoch, that agree with most labels *as given*, "
@@ -82,7 +82,7 @@ def expected(sets: Row) -> str:
     told = ", ".join(f"{NAMES[loss]} in {wins.count(loss)}" for loss in ranking if loss in wins)
     means = ", ".join(f"{NAMES[loss]} {averages[loss]:.4f}" for loss in ranking)
     default = inspect.signature(out_of_fold_scores).parameters["loss"].default
-    text = _wrapped(
+    text = wrapped(
         f"Of {len(wins)} cases the best is {told}. Mean over the cases: {means}. The command and `out_of_fold_scores` take "
         f"{NAMES[default]} unless told otherwise."
     )
@@ -116,7 +116,7 @@ def seen(sets: Row) -> str:
         f"learning rate that is best for that: AUC by margin, mean over the cases, {pairs}. The most is lost with "
         f"{NAMES[loss]} on {case}: {lost[case, loss][1]:.4f} instead of {lost[case, loss][0]:.4f}."
     )
-    return f"## Rows that the model has seen\n\n{_wrapped(text)}"
+    return f"## Rows that the model has seen\n\n{wrapped(text)}"
 
 
 def failing(sets: Row) -> str:
@@ -131,7 +131,7 @@ def failing(sets: Row) -> str:
             f"{_mean(even, best):.4f} with symmetric noise of the same rate; flagging as many rows as are wrong, "
             f"{flagged[0]:.0f} % of them are, instead of {flagged[1]:.0f} %"
         )
-    return textwrap.indent(_wrapped(f"In the record, {'. And '.join(texts)}.", 123), "  ")
+    return textwrap.indent(wrapped(f"In the record, {'. And '.join(texts)}.", 123), "  ")
 
 
 def share(sets: Row) -> str:
@@ -145,10 +145,6 @@ def share(sets: Row) -> str:
         ]
     told = " and ".join(f"{min(gap):.0f} to {max(gap):.0f} points on {name}" for name, gap in gaps.items())
     return f"In the record that share is above the true one by {told} (GCE)."
-
-
-def _wrapped(text: str, width: int = 125) -> str:
-    return textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
 
 
 _HOW = """# Finding wrong labels

@@ -13,7 +13,7 @@ from linearcore.reproduce._experiment import After, RecordedRun, Settings
 from linearcore.reproduce.experiments import _noise_training, noise
 from linearcore.reproduce.experiments._noise_images import LAWS, draw_labels, read_images
 from linearcore.reproduce.experiments._noise_methods import METHODS, SMALL_METHODS, Config
-from linearcore.reproduce.experiments._noise_table import PAPER_RATES, tune_names, whole_names
+from linearcore.reproduce.experiments._noise_table import PAPER_RATES, tune_names
 from linearcore.reproduce.experiments._noise_training import Plan, train_run, tune_run
 from linearcore.reproduce.figures import draw
 from linearcore.vision import Run, hold_out
@@ -69,7 +69,7 @@ def test_command_writes_records_figures_and_every_part(toy):
         assert all("GCE" in claim["claim"] and claim["ours"] == "not run: only with --scale paper" for claim in later)
         assert len(later) == (2 if name == "noise" else 0)
         assert len(results["alt"]) > 100
-    wanted = {f"tune_robust_{place}" for place in ("0", "1", "whole0", "whole1")}
+    wanted = {f"tune_robust_{place}" for place in (0, 1)}
     wanted |= {f"run_instance_{rate}_{row}_seed1" for rate in ("0", "0.4") for row in ("ce", "lc", "robust")}
     assert set(part_files(toy, "noise")) == wanted
     assert set(part_files(toy, "gradient-histogram")) == {"run_ce_seed1", "run_lc_seed1"}
@@ -124,7 +124,7 @@ def test_results_of_runs(toy):
 
 def test_second_call_does_nothing(toy, capsys):
     assert call("noise", "--out", str(toy)) == 0
-    assert "10 of 10 parts were finished before and kept" in capsys.readouterr().out
+    assert "8 of 8 parts were finished before and kept" in capsys.readouterr().out
 
 
 def test_paper_scale_asks_for_its_data(tmp_path, capsys):
@@ -140,7 +140,7 @@ def test_paper_scale_asks_for_its_data(tmp_path, capsys):
 
 
 def test_tuning_sees_noisy_labels_only(spied):
-    found = tune_run(replace(TOY, tunes=True, is_short=True), None, "cpu")
+    found = tune_run(replace(TOY, tunes=True), None, "cpu")
     [(rest, recipe, options)] = spied
     drawn = draw_labels("made-up", None, "instance", 0.4, 0)
     clean = read_images("made-up", None).train
@@ -149,7 +149,7 @@ def test_tuning_sees_noisy_labels_only(spied):
     for given, noisy, right in zip((rest, options["validation"]), expected, truth, strict=True):
         assert torch.equal(given.images, right.images)
         assert torch.equal(given.labels, noisy.labels) and not torch.equal(given.labels, right.labels)
-    assert options.get("test") is None and recipe.epochs == 2
+    assert options.get("test") is None and recipe.epochs == 3
     assert "test_accuracy" not in found
 
 
@@ -163,19 +163,16 @@ def test_final_runs_see_all_noisy_labels_and_clean_test_images(spied):
 
 def test_final_runs_take_what_did_best_on_noisy_labels():
     parts = noise.parts(Settings())
-    short, whole = tune_names("robust", SMALL_METHODS), whole_names("robust", SMALL_METHODS)
-    assert (short, whole) == (("tune_robust_0", "tune_robust_1"), ("tune_robust_whole0", "tune_robust_whole1"))
+    names = tune_names("robust", SMALL_METHODS)
+    assert names == ("tune_robust_0", "tune_robust_1")
     part = parts["run_instance_0_robust_seed1"]
-    assert isinstance(part, After) and part.needs == (*short, *whole)
-    for first in (0, 1):
-        for is_overtaken in (False, True):
-            # What else may stand in a result does not count.
-            results = {name: judged_as(place == first) for place, name in enumerate(short)}
-            results |= {name: judged_as(place == is_overtaken) for place, name in enumerate(whole)}
-            wanted = SMALL_METHODS["robust"].configs[1 - first if is_overtaken else first]
-            run = part.make(results)
-            assert run.settings["config"] == wanted.to_json()
-            assert run.settings["recipe"]["loss_scale"] == wanted.scale and run.settings["held_out"] == 0
+    assert isinstance(part, After) and part.needs == names
+    for best in (0, 1):
+        # What else may stand in a result does not count.
+        run = part.make({name: judged_as(place == best) for place, name in enumerate(names)})
+        wanted = SMALL_METHODS["robust"].configs[best]
+        assert run.settings["config"] == wanted.to_json()
+        assert run.settings["recipe"]["loss_scale"] == wanted.scale and run.settings["held_out"] == 0
     assert isinstance(parts["run_instance_0_ce_seed1"], RecordedRun)
 
 
@@ -183,18 +180,18 @@ def judged_as(is_best):
     return {"noisy_validation_accuracy": 50.0 + is_best, "test_accuracy": 90.0 - is_best}
 
 
-def test_best_two_are_tried_once_more_for_all_epochs(small_source):
-    parts = noise.parts(PAPER)
-    short = tune_names("robust", METHODS)
-    results = {name: {"noisy_validation_accuracy": float(value)} for name, value in zip(short, "31415924", strict=True)}
-    results[short[5]] = {"failed": "loss is not finite"}
-    for name, place in zip(whole_names("robust", METHODS), (4, 2), strict=True):
-        part = parts[name]
-        assert isinstance(part, After) and part.needs == short
-        told = part.make(results).settings
-        assert told["config"] == METHODS["robust"].configs[place].to_json()
-        assert told["held_out"] == 80 and told["recipe"]["epochs"] == 3
-    assert parts[short[0]].settings["recipe"]["epochs"] == 2
+def test_what_failed_is_never_chosen_and_the_first_of_equals_is(small_source):
+    part, names = noise.parts(PAPER)["run_instance_0.4_robust_seed2"], tune_names("robust", METHODS)
+    results = {name: {"noisy_validation_accuracy": float(value)} for name, value in zip(names, "314149", strict=True)}
+    results[names[5]] = {"failed": "loss is not finite"}
+    assert part.make(results).settings["config"] == METHODS["robust"].configs[2].to_json()
+    assert part.make(dict.fromkeys(names, results[names[5]])).settings["config"] == METHODS["robust"].configs[0].to_json()
+
+
+def test_runs_that_tune_are_as_long_as_those_that_count(small_source):
+    tuning, final = (noise.parts(PAPER)[name].settings for name in ("tune_robust_5", "run_instance_0.4_ce_seed1"))
+    assert (tuning["recipe"]["epochs"], tuning["held_out"]) == (3, 80)
+    assert (final["recipe"]["epochs"], final["held_out"]) == (3, 0)
 
 
 def test_run_that_fails_says_so():
@@ -216,18 +213,20 @@ def small_source(monkeypatch):
 def test_budget_is_the_same_and_what_matters_comes_first(small_source):
     parts = list(noise.parts(PAPER))
     tuned = [name for name in parts if name.startswith("tune")]
-    assert parts[: len(tuned)] == tuned and len(tuned) == 5 * (8 + 2)
-    assert [name for name in tuned if "whole" in name] == tuned[-10:]
-    assert all(len(method.configs) in (1, 8) for method in METHODS.values())
-    runs = parts[len(tuned) :]
-    assert len(runs) == 7 * (2 * 3 + 4 + 1)
-    groups = [runs[start : start + 7] for start in range(0, len(runs), 7)]
-    where = [{name.partition("_")[2].split("_")[0] + name.split("_")[2] + name.split("_")[4] for name in g} for g in groups]
-    assert [one for group in where for one in group] == [
+    assert parts[: len(tuned)] == tuned and len(tuned) == 5 * 6
+    assert all(len(method.configs) in (1, 6) for method in METHODS.values())
+    runs = [name.split("_")[1:] for name in parts[len(tuned) :]]
+    where = [(f"{law}{rate}{seed}", method) for law, rate, method, seed in runs]
+    assert list(dict.fromkeys(place for place, _ in where)) == [
         "instance0.4seed1", "instance0seed1", "instance0.2seed1", "instance0.3seed1", "instance0.5seed1", "instance0.6seed1",
         "symmetric0.4seed1", "instance0.4seed2", "instance0seed2", "instance0.4seed3", "instance0seed3",
     ]  # fmt: skip
-    assert [name.split("_")[3] for name in groups[0]] == list(METHODS)
+    assert where == sorted(where, key=lambda one: [place for place, _ in where].index(one[0]))
+    # One seed of what nobody asked for.
+    asked = [key for key in METHODS if key not in ("ce-tuned", "logodds")]
+    for place in dict(where):
+        wanted = list(METHODS) if place.endswith("seed1") else asked
+        assert [method for other, method in where if other == place] == wanted
 
 
 def test_paper_recipe():
@@ -235,8 +234,8 @@ def test_paper_recipe():
     assert (told.network, told.width, told.epochs, told.batch, told.rate) == ("resnet18", 64, 50, 128, 0.1)
     assert (told.momentum, told.decay, told.loss_scale, told.schedule) == (0.9, 5e-4, 1.0, "cosine")
     assert (told.nesterov, told.warmup, told.augment) == (False, 0.0, True)
-    tuning = Plan("cifar10", "ce", Config(0.02, 2e-3), "instance", 0.4, 0, tunes=True, is_short=True)
-    assert (tuning.recipe("cpu").epochs, tuning.size.held_out, tuning.size.look_every) == (20, 5000, 5)
+    tuning = Plan("cifar10", "ce", Config(0.02, 2e-3), "instance", 0.4, 0, tunes=True)
+    assert (tuning.recipe("cpu").epochs, tuning.size.held_out, tuning.size.look_every) == (50, 5000, 5)
     assert (tuning.recipe("cpu").loss_scale, tuning.recipe("cpu").decay) == (0.02, 2e-3)
 
 
@@ -265,11 +264,11 @@ def test_table_has_means_and_spreads():
     assert data["paper"]["lc"][2] == [0.4, 75.49] and [rate for rate, _ in data["paper"]["ce"]] == list(PAPER_RATES)
     assert data["laws"]["instance"]["inputs"] == "raw" == LAWS["instance"].options["inputs"]
     assert [choice["row"] for choice in data["choices"]] == [key for key, method in METHODS.items() if method.is_tuned]
-    assert all(choice["chosen"] == 0 and len(choice["tried"]) == 8 for choice in data["choices"])
     for choice in data["choices"]:
-        assert [one["noisy_validation_accuracy"] for one in choice["tried"]] == [50.0] * 5 + [51.0] + [50.0] * 2
-        wholes = [one["noisy_validation_accuracy_whole"] for one in choice["tried"]]
-        assert wholes == [46.0, *[None] * 4, 45.0, None, None]
+        assert [one["noisy_validation_accuracy"] for one in choice["tried"]] == [50.0] * 5 + [51.0]
+        assert choice["chosen"] == 5
+    beside = rows["ce-tuned", "instance", 0.4]
+    assert (beside["mean"], beside["spread"], beside["seeds"]) == (73, None, [1])
     json.dumps(data, allow_nan=False)
 
 
@@ -278,7 +277,7 @@ def test_all_claims_hold_where_the_numbers_are_the_papers():
     found = noise.conclude(made_up(), PAPER)
     assert "40 %: CE as in the paper 72.88 ± 0.10, LC as in the paper 75.49 ± 0.10" in found.claims[0].ours
     assert "40 %: CE 72.88, LC 75.49" in found.claims[0].paper
-    assert "q = 0.5" in found.claims[1].ours and "every rate" in found.claims[1].ours
+    assert "q = 0.7" in found.claims[1].ours and "every rate" in found.claims[1].ours
     assert found.claims[3].ours.startswith("mean over 20 %, 30 %, 40 %, 50 %, 60 %: robust preset 77.44, ")
     assert "40 % symmetric: it is the best" in found.claims[4].ours
     assert "robust preset 0.970 by margin and 0.960 by loss" in found.claims[7].ours
@@ -340,8 +339,8 @@ def test_failed_runs_count_as_nothing_and_are_told():
     ]
     assert "robust preset failed" in found.claims[5].ours and "CE as in the paper failed" in found.alt
     assert "robust preset failed by margin" in found.claims[7].ours
-    # The first two of equals are on the short list, since the best has failed; the second of them is better at length.
-    assert next(choice for choice in found.data["choices"] if choice["row"] == "gce-tuned")["chosen"] == 1
+    # The first of equals, since the best has failed.
+    assert next(choice for choice in found.data["choices"] if choice["row"] == "gce-tuned")["chosen"] == 0
     assert draw("noise", found.data).axes
 
 

@@ -6,10 +6,17 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from linearcore.reproduce.experiments._noise_gradients import BINS, described, histogram, magnitudes, share_at_one
+from linearcore.reproduce.experiments._noise_gradients import (
+    BINS,
+    described,
+    histogram,
+    magnitudes,
+    magnitudes_alone,
+    share_at_one,
+)
 from linearcore.reproduce.experiments._noise_images import LAWS, draw_labels, read_images
 from linearcore.reproduce.experiments._noise_losses import LOSSES
-from linearcore.reproduce.experiments._noise_methods import METHODS, SMALL_METHODS, Config, ranked
+from linearcore.reproduce.experiments._noise_methods import METHODS, SMALL_METHODS, Config, best_of
 from linearcore.reproduce.experiments._noise_training import known_about
 from linearcore.surrogates import LinearCore
 from linearcore.vision import Images
@@ -64,9 +71,9 @@ def test_every_configuration_can_be_used_and_differs(key):
 
 def test_choice_is_the_first_of_the_best_that_did_not_fail():
     best = {"noisy_validation_accuracy": 60.0}
-    assert ranked([{"noisy_validation_accuracy": 55.0}, best, best]) == [1, 2, 0]
-    assert ranked([{"failed": "…"}, {"noisy_validation_accuracy": 0.0}]) == [1, 0]
-    assert ranked([{"failed": "…"}, {"failed": "…"}]) == [0, 1]
+    assert best_of([{"noisy_validation_accuracy": 55.0}, best, best]) == 1
+    assert best_of([{"failed": "…"}, {"noisy_validation_accuracy": 0.0}]) == 1
+    assert best_of([{"failed": "…"}, {"failed": "…"}]) == 0
 
 
 def test_words_of_a_configuration():
@@ -109,6 +116,14 @@ def test_magnitudes_of_both_losses_of_the_paper():
     assert 0 <= found.min() < 0.5 and found.max() == 1
     with pytest.raises(ValueError, match=r"lie in \[0, 1\], got 1.11111"):
         magnitudes(lambda s, y: 10 / 9 * LOSSES["lc"].make({})(s, y), SCORES, LABELS)
+
+
+def test_magnitudes_against_the_strongest_competitor_alone():
+    closest = MARGINS.amin(1)
+    torch.testing.assert_close(magnitudes_alone(LOSSES["ce"].make({}), SCORES, LABELS), torch.sigmoid(-closest))
+    found = magnitudes_alone(LOSSES["lc"].make({}), SCORES, LABELS)
+    torch.testing.assert_close(found, LinearCore(tau=1.0).derivative(closest).abs())
+    assert found.min() < 0.5 and torch.equal(found[closest <= 1], torch.ones_like(found[closest <= 1]))
 
 
 def test_histogram_has_both_ends():

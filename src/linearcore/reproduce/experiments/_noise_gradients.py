@@ -1,8 +1,9 @@
-"""How hard a loss pushes each sample: the size of its gradient at the score of the label that was given.
+"""How hard a loss pushes each sample, in two readings.
 
 The paper plots |ℓ'(h(x))| between 0 and 1 and does not say of what. Here it is |∂ℓ/∂s_y|, y the given label, which lies
 there for both of its losses: 1 − p_y for cross-entropy, and the mean of |φ'(s_y − s_v)| over the competitors v for the
-pairwise linear core.
+pairwise linear core. This is what a network gets. Since the paper speaks of one margin u, it is also told for the label
+against its strongest competitor alone, as if there were two classes: 1 − σ(u), and |φ'(u)|.
 """
 
 from typing import Any
@@ -39,6 +40,18 @@ def magnitudes(loss: Loss, scores: Tensor, labels: Tensor) -> Tensor:
     if bool((found > 1 + 1e-9).any()):
         raise ValueError(f"magnitudes must lie in [0, 1], got {float(found.max()):g}; divide the loss by its slope")
     return found.clamp(max=1.0)
+
+
+def magnitudes_alone(loss: Loss, scores: Tensor, labels: Tensor) -> Tensor:
+    """As `magnitudes`, of the given label and its strongest competitor alone, as if there were no other class.
+
+    Example:
+        >>> magnitudes_alone(torch.nn.CrossEntropyLoss(reduction="none"), torch.zeros(1, 4), torch.tensor([2]))
+        tensor([0.5000], dtype=torch.float64)
+    """
+    own = labels.unsqueeze(1)
+    strongest = scores.scatter(1, own, -torch.inf).amax(1, keepdim=True)
+    return magnitudes(loss, torch.cat([scores.gather(1, own), strongest], 1), torch.zeros_like(labels))
 
 
 def histogram(values: Tensor) -> list[int]:

@@ -1,11 +1,11 @@
 """The table of `noise`: what its runs come to, a row for each method, law and rate."""
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from linearcore.reproduce.experiments._noise_methods import Config, Method, ranked
+from linearcore.reproduce.experiments._noise_methods import Config, Method, best_of
 
 #: The rates of the paper's Table 2, and its test accuracies in per cent. Its GCE has the best q of a grid at every rate.
 PAPER_RATES = (0.2, 0.3, 0.4, 0.5, 0.6)
@@ -17,7 +17,7 @@ PAPER: Mapping[str, tuple[float, ...]] = {
 
 
 class Column(NamedTuple):
-    """A law of wrong labels, a rate, and the seeds that it is run with."""
+    """A law of wrong labels, a rate, and the seeds that it is run with; fewer for methods that stand beside."""
 
     law: str
     rate: float
@@ -28,6 +28,10 @@ class Column(NamedTuple):
         """Short enough for a sentence."""
         return f"{100 * self.rate:g} %" + ("" if self.law == "instance" else f" {self.law}")
 
+    def seeds_of(self, method: Method) -> tuple[int, ...]:
+        """Those that a method is run with."""
+        return self.seeds[:1] if method.is_beside else self.seeds
+
 
 @dataclass(frozen=True)
 class Row:
@@ -35,12 +39,14 @@ class Row:
 
     Attributes:
         method: its key.
-        column: law, rate and seeds.
+        column: law and rate.
+        seeds: of its runs.
         runs: results, one for each seed; none if one of them failed.
     """
 
     method: str
     column: Column
+    seeds: tuple[int, ...]
     runs: tuple[Mapping[str, Any], ...]
 
     @property
@@ -65,15 +71,12 @@ class Row:
             "row": self.method,
             "law": self.column.law,
             "rate": self.column.rate,
-            "seeds": list(self.column.seeds),
+            "seeds": list(self.seeds),
             "mean": _rounded(self.mean, 3),
             "spread": _rounded(self.spread, 3),
             **means,
         }
 
-
-#: Configurations of a method that are tried at whole length, after all were tried at short length.
-WHOLE = 2
 
 #: Numbers of runs whose means stand in the table, and their digits.
 _TOLD = {
@@ -88,36 +91,25 @@ def run_name(column: Column, method: str, seed: int) -> str:
 
 
 def tune_names(method: str, methods: Mapping[str, Method]) -> tuple[str, ...]:
-    """Of the short parts that tune, one for each configuration; none if there is no choice."""
+    """Of the parts that tune, one for each configuration; none if there is no choice."""
     row = methods[method]
     return tuple(f"tune_{method}_{place}" for place in range(len(row.configs))) if row.is_tuned else ()
 
 
-def whole_names(method: str, methods: Mapping[str, Method]) -> tuple[str, ...]:
-    """Of the parts that try the best of those once more, for as many epochs as the runs that count."""
-    row = methods[method]
-    return tuple(f"tune_{method}_whole{place}" for place in range(min(WHOLE, len(row.configs)))) if row.is_tuned else ()
-
-
-def short_list(results: Mapping[str, Any], method: str, methods: Mapping[str, Method]) -> list[int]:
-    """Places of the configurations that are tried once more."""
-    return ranked([results[name] for name in tune_names(method, methods)])[:WHOLE]
-
-
 def chosen(results: Mapping[str, Any], method: str, methods: Mapping[str, Method]) -> int:
-    """The place of the configuration that counts: the best at whole length of those that were best at short length."""
-    wholes = [results[name] for name in whole_names(method, methods)]
-    return short_list(results, method, methods)[ranked(wholes)[0]] if wholes else 0
+    """The place of the configuration that counts."""
+    names = tune_names(method, methods)
+    return best_of([results[name] for name in names]) if names else 0
 
 
-def rows_of(results: Mapping[str, Any], columns: Iterable[Column], methods: Iterable[str]) -> list[Row]:
+def rows_of(results: Mapping[str, Any], columns: Sequence[Column], methods: Mapping[str, Method]) -> list[Row]:
     """All rows, method by method."""
-    return [_row(results, column, method) for method in methods for column in columns]
+    return [_row(results, column, key, column.seeds_of(method)) for key, method in methods.items() for column in columns]
 
 
-def _row(results: Mapping[str, Any], column: Column, method: str) -> Row:
-    runs = tuple(results[run_name(column, method, seed)] for seed in column.seeds)
-    return Row(method, column, () if any("failed" in run for run in runs) else runs)
+def _row(results: Mapping[str, Any], column: Column, method: str, seeds: tuple[int, ...]) -> Row:
+    runs = tuple(results[run_name(column, method, seed)] for seed in seeds)
+    return Row(method, column, seeds, () if any("failed" in run for run in runs) else runs)
 
 
 def choices_of(results: Mapping[str, Any], methods: Mapping[str, Method]) -> list[dict[str, Any]]:
@@ -126,19 +118,14 @@ def choices_of(results: Mapping[str, Any], methods: Mapping[str, Method]) -> lis
     for key, method in methods.items():
         names = tune_names(key, methods)
         if names:
-            wholes = dict(zip(short_list(results, key, methods), whole_names(key, methods), strict=True))
-            tried = [
-                _tried(config, results[name], results[wholes[place]] if place in wholes else {})
-                for place, (config, name) in enumerate(zip(method.configs, names, strict=True))
-            ]
+            tried = [_tried(config, results[name]) for config, name in zip(method.configs, names, strict=True)]
             found.append({"row": key, "chosen": chosen(results, key, methods), "tried": tried})
     return found
 
 
-def _tried(config: Config, short: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration, and how many noisy labels it gave itself; None where it failed or was not tried."""
-    told = {"noisy_validation_accuracy": short, "noisy_validation_accuracy_whole": whole}
-    return config.to_json() | {name: run.get("noisy_validation_accuracy") for name, run in told.items()}
+def _tried(config: Config, run: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration, and how many noisy labels it gave itself; None where it failed."""
+    return config.to_json() | {"noisy_validation_accuracy": run.get("noisy_validation_accuracy")}
 
 
 def at(rows: Sequence[Row], method: str, law: str, rate: float) -> Row | None:

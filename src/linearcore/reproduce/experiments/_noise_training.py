@@ -22,21 +22,19 @@ class Size:
 
     Attributes:
         recipe: of the final runs. Scale, decay and seed are filled in.
-        short_epochs: of the first runs that tune.
         held_out: images with noisy labels that these are judged on.
         look_every: epochs of the runs that count between two looks at the test images, which take a while.
     """
 
     recipe: Recipe
-    short_epochs: int
     held_out: int
     look_every: int
 
 
 SIZES: Mapping[str, Size] = {
     # The paper's: SGD with momentum 0.9, batches of 128, a rate of 0.1 and a cosine over 50 epochs.
-    "cifar10": Size(Recipe("resnet18", epochs=50, batch=128, rate=0.1, momentum=0.9), 20, 5000, look_every=5),
-    "made-up": Size(Recipe("small", width=4, epochs=3, batch=16, rate=0.05, momentum=0.5), 2, 80, look_every=2),
+    "cifar10": Size(Recipe("resnet18", epochs=50, batch=128, rate=0.1, momentum=0.9), 5000, look_every=5),
+    "made-up": Size(Recipe("small", width=4, epochs=3, batch=16, rate=0.05, momentum=0.5), 80, look_every=2),
 }
 
 
@@ -52,7 +50,6 @@ class Plan:
         rate: of wrong labels.
         seed: of the wrong labels, the weights and the order.
         tunes: whether it is one of the runs that a configuration is chosen by.
-        is_short: whether it has fewer epochs than the runs that count.
     """
 
     source: str
@@ -62,7 +59,6 @@ class Plan:
     rate: float
     seed: int
     tunes: bool = False
-    is_short: bool = False
 
     @property
     def size(self) -> Size:
@@ -75,12 +71,8 @@ class Plan:
 
     def recipe(self, device: str) -> Recipe:
         """On a GPU the network is compiled, which makes it faster and nothing else."""
-        own = self.size.recipe
-        epochs = self.size.short_epochs if self.is_short else own.epochs
-        is_cuda = torch.device(device).type == "cuda"
-        return replace(
-            own, epochs=epochs, decay=self.config.decay, loss_scale=self.config.scale, seed=self.seed, compiled=is_cuda
-        )
+        own, is_cuda = self.size.recipe, torch.device(device).type == "cuda"
+        return replace(own, decay=self.config.decay, loss_scale=self.config.scale, seed=self.seed, compiled=is_cuda)
 
     def to_json(self, folder: Path | None) -> dict[str, Any]:
         """As JSON values; where it ran is told by the environment of its record."""

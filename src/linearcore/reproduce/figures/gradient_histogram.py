@@ -1,5 +1,6 @@
 """Figure of `gradient-histogram`."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from linearcore.reproduce.figures._style import BLUE, RED, legend, name_axes, panels
@@ -9,12 +10,19 @@ if TYPE_CHECKING:
 
 
 def draw(data: dict[str, Any]) -> "Figure":
-    """Shares of right and of wrong labels in each bin, a panel for each loss; on a log scale, since peaks are high."""
+    """Shares of right and of wrong labels in each bin, on a log scale, since peaks are high.
+
+    A panel for each loss and reading: against all competitors, as the network gets it, and against the strongest alone.
+    """
     bins = data["bins"]
     edges = [place / bins for place in range(bins + 1)]
-    figure, axes = panels(len(data["runs"]), 2.5)
-    for panel, (key, run) in zip(axes, data["runs"].items(), strict=True):
-        title = f"{data['source']}: {data['labels'][key]}, after epoch {data['epoch']}"
+    shown = [
+        (f"{data['labels'][key]}, {reading}", run if "failed" in run else groups(run))
+        for reading, groups in _READINGS.items()
+        for key, run in data["runs"].items()
+    ]
+    figure, axes = panels(len(shown), 2.2)
+    for panel, (title, run) in zip(axes, shown, strict=True):
         if "failed" in run:
             name_axes(panel, "", "", f"{title}: {run['failed']}")
             continue
@@ -23,6 +31,13 @@ def draw(data: dict[str, Any]) -> "Figure":
             shares = [100 * count / max(1, sum(counts)) for count in counts]
             panel.stairs(shares, edges, color=colour, label=f"{name} labels", linewidth=1.6)
         panel.set(yscale="log", xlim=(0, 1), ylim=(0.01, 100))
-        name_axes(panel, "size of the gradient at the given label", "% of labels", title)
+        name_axes(panel, "", "% of labels", title)
         legend(panel, "beside")
+    axes[-1].set_xlabel(f"size of the gradient at the given label ({data['source']}, after epoch {data['epoch']})")
     return figure
+
+
+_READINGS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "against all competitors": lambda run: run,
+    "against the strongest alone": lambda run: run["alone"],
+}
