@@ -204,11 +204,18 @@ def test_variants_are_ranked_by_dev(written, tmp_path):
     write_record(path, command="python benchmarks/x.py", settings={"rate": 0.01, "seeds": 2}, results=rows, seed=0)
     text = section(written(made_results(), path), "Variants that were tried")
     crf = "ChainCRF, at its own rate of 0.01 in the tables above, has 91.20 there."
-    assert f"Rate 0.01 for all, 2 seeds. {crf} `python benchmarks/x.py`" in text
+    assert f"Rate 0.01 for all, 2 seeds. {crf} `python benchmarks/x.py`" in words(text)
     wanted = ["| variant | dev accuracy, % | × 0 |", "| --- | ---: | ---: |"]
     wanted += ["| better | 89.50 ± 0.71 | 89.50 |", "| plain | 88.50 ± 0.71 | 88.50 |", "| tokens | 85.50 ± 0.71 | – |"]
     assert text.splitlines()[-5:] == wanted
     assert "Variants" not in written(made_results())
+    taken = [{"name": "unary ½, sharpness 4", "seed": seed, "dev": {"1": 88.2 + seed}} for seed in (0, 1)]
+    write_record(path, command="python x", settings={"rate": 0.01, "seeds": 2}, results=rows + taken, seed=0)
+    told = words(section(written(made_results(), path), "Variants that were tried"))
+    assert (
+        '"unary ½, sharpness 4" is LC rank 64 + unary of the tables above; 1 are above it here, by 0.80 points at most.'
+        in told
+    )
 
 
 def test_no_line_is_too_long_but_in_tables(written):
