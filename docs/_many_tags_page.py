@@ -303,20 +303,17 @@ def memory(data: dict[str, Any]) -> list[str]:
     # In the order of numbers and of the other tables: a record has its keys in that of letters.
     sizes = sorted(first["sequences"], key=int)
     methods = [key for key in dict.fromkeys(row["method"] for row in data["rows"]) if key in fitted or key in peaks]
-    rows = [[data["labels"][key], *_peak(peaks.get(key)), *_largest(fitted.get(key), sizes)] for key in methods]
+    held = {key: f"{peaks[key]['peak_gb']:,.3g}" if key in peaks else "–" for key in methods}
+    rows = [[data["labels"][key], held[key], *_largest(fitted.get(key), sizes)] for key in methods]
     text = (
         f"One eager step of training, BiLSTM, sequences of {first['words']} words, {first['tags']:,} tags. First the GB "
-        f"held at most with the experiment's batch of {data['setting']['batch']}, and those held between two steps, by "
-        "weights and optimiser. Then the most sequences that fit into a memory, to within 2 %, and what one more takes, "
-        f"from the step between {sizes[-2]} and {sizes[-1]} GB:"
+        f"held at most with the experiment's batch of {data['setting']['batch']}, weights and optimiser included, and "
+        "without what libraries keep for themselves. Then the most sequences that fit into a memory, to within 2 %, and "
+        f"what one more takes, from the step between {sizes[-2]} and {sizes[-1]} GB:"
     )
-    head = ["method", f"GB, batch of {data['setting']['batch']}", "GB between steps"]
+    head = ["method", f"GB, batch of {data['setting']['batch']}"]
     head += [*(f"fit in {size} GB" for size in sizes), "MB a sequence"]
     return ["## Memory", wrapped(text), table(head, rows)]
-
-
-def _peak(held: dict[str, Any] | None) -> list[str]:
-    return ["–", "–"] if held is None else [f"{held['peak_gb']:,.3g}", f"{held['held_gb']:.2g}"]
 
 
 def _largest(held: dict[str, Any] | None, sizes: Sequence[str]) -> list[str]:

@@ -27,8 +27,8 @@ def step_memory(plan: Plan, data: Path | None, device: str) -> dict[str, Any]:
     """
     if torch.device(device).type != "cuda":
         return _NO_GPU
+    _eager(plan, data)  # Libraries make themselves a place to work in, and may hold on to what others have left.
     count_anew("cuda")
-    # Libraries may hold on to what those before have left.
     before = torch.cuda.memory_allocated()
     text, eager, base = _eager(plan, data)
     held = torch.cuda.memory_allocated()
