@@ -308,11 +308,11 @@ def memory(data: dict[str, Any]) -> list[str]:
     text = (
         f"One eager step of training, BiLSTM, sequences of {first['words']} words, {first['tags']:,} tags. First the GB "
         f"held at most with the experiment's batch of {data['setting']['batch']}, weights and optimiser included, and "
-        "without what libraries keep for themselves. Then the most sequences that fit into a memory, to within 2 %, and "
-        f"what one more takes, from the step between {sizes[-2]} and {sizes[-1]} GB:"
+        "without what libraries keep for themselves. Then the most sequences that fit into a memory, to within 2 %, where "
+        f"they were looked for, and the MB of one more, from the difference between {sizes[-2]} and {sizes[-1]} GB:"
     )
     head = ["method", f"GB, batch of {data['setting']['batch']}"]
-    head += [*(f"fit in {size} GB" for size in sizes), "MB a sequence"]
+    head += [*(f"fit in {size} GB" for size in sizes), "MB for one more"]
     return ["## Memory", wrapped(text), table(head, rows)]
 
 
@@ -363,26 +363,26 @@ def variants_section(path: Path, measured_rows: Sequence[Row]) -> list[str]:
     seeds = record["settings"]["seeds"]
     counted = "one seed" if seeds == 1 else f"{seeds} seeds"
     head = ["variant", "dev accuracy, %", *(f"× {scale}" for scale in scales)]
-    told = [f"Rate {record['settings']['rate']:g} for all, {counted}.", _crf_on_dev(measured_rows), _taken(runs)]
-    about = " ".join([*(text for text in told if text), source(record)])
-    return ["## Variants that were tried", wrapped(f"{_VARIANTS} {about}"), table(head, rows)]
+    told = [f"Rate {record['settings']['rate']:g}, {counted}.", *_beside_variants(runs, measured_rows), source(record)]
+    return ["## Variants that were tried", wrapped(_VARIANTS), wrapped(" ".join(told)), table(head, rows)]
 
 
-def _crf_on_dev(rows: Sequence[Row]) -> str:
-    """What to hold the variants against, from the tables above; nothing if its runs failed."""
-    crf = by_method(rows, "latin", "bilstm-adam").get("crf")
-    if crf is None or not crf.dev:
-        return ""
-    return f"ChainCRF, at its own rate of {crf.rate:g} in the tables above, has {statistics.mean(crf.dev):.2f} there."
-
-
-def _taken(runs: dict[str, list[dict[str, Any]]]) -> str:
-    """How far the best of them is above the one in the tables; nothing where that one was not tried."""
-    if TAKEN not in runs:
-        return ""
-    gap = max(_mean(found, "1") for found in runs.values()) - _mean(runs[TAKEN], "1")
-    above = sum(_mean(found, "1") > _mean(runs[TAKEN], "1") for found in runs.values())
-    return f'"{TAKEN}" is LC rank 64 + unary of the tables above; {above} are above it here, by {gap:.2f} points at most.'
+def _beside_variants(runs: dict[str, list[dict[str, Any]]], rows: Sequence[Row]) -> list[str]:
+    """What to hold the variants against, from the tables above: a CRF, and the spread of the one that they have."""
+    own, told = by_method(rows, "latin", "bilstm-adam"), []
+    crf, ours = own.get("crf"), own.get("lc-rank")
+    if crf is not None and crf.dev:
+        told.append(
+            f"ChainCRF, at its own rate of {crf.rate:g} in the tables above, has {statistics.mean(crf.dev):.2f} on dev, the "
+            f"mean over {len(crf.dev)} seeds."
+        )
+    if ours is not None and len(ours.dev) > 1 and TAKEN in runs:
+        gap = max(_mean(found, "1") for found in runs.values()) - _mean(runs[TAKEN], "1")
+        told.append(
+            f'"{TAKEN}" is what the tables above call LC rank 64 + unary, where dev varies by '
+            f"{statistics.stdev(ours.dev):.2f} points from seed to seed; the best here is {gap:.2f} points above it."
+        )
+    return told
 
 
 def _looked_at(row: Row, clock: Sequence[float]) -> list[str]:
@@ -479,9 +479,9 @@ _HEAD = """# Many tags
 
 A tagger with thousands of tags, trained with a CRF, with token cross-entropy and with linear cores: how soon it is good, how
 good it gets, what an epoch takes and what fits into memory, on a GPU; on a CPU, and for decoding, see
-[Measured](measured.md#chain-heads-two-cpu-cores). Every figure comes from the record of
-`linearcore reproduce tagging --scale paper`, and so does every sentence with a figure in it; `python docs/write_measured.py`
-writes the page. How to train one: [Tagging](tagging.md)."""
+[Measured](measured.md#chain-heads-two-cpu-cores). Every figure, and every sentence with a figure in it, comes from the
+record of `linearcore reproduce tagging --scale paper`, or of the command beside it; `python docs/write_measured.py` writes
+the page. How to train one: [Tagging](tagging.md)."""
 
 _RULE = """In numbers: a difference of mean test accuracies counts if its interval of 95 % over the seeds (Welch's) leaves
 out 0; half of that interval stands behind ± in this section, and standard deviations in the tables. The linear core of a
@@ -521,7 +521,11 @@ _KINDS = {"bert": "BERT", "bilstm": "BiLSTM"}
 _PAPER = """The paper's seconds are of its own CRF, machine and text; what can be compared is the ratio. The linear core is
 the fastest of the three in each case."""
 
-_VARIANTS = """Ways to train the chain from single sites: which neighbours a site sees, how much of the loss is on the
-emissions alone ("unary"), the rank of the transitions, the surrogate, and pairs of sites that change together. The same
-encoder, order, rate and steps for all, on Latin, beside token cross-entropy; dev part only, best first. The
-columns with × are decoded with transitions multiplied by that factor; × 0 is each tag by itself."""
+_VARIANTS = """Ways to train a chain whose words are judged one by one, each between the tags of its neighbours. Unless its
+name says otherwise a variant has transitions of rank 64 and sees the true neighbours. "Unary": so much of the loss is on the
+emissions alone. "Own", "swept", "absent" and "expected neighbours": so often a word sees, instead of a neighbour's true tag,
+the best one of the emissions, the best one between those, none, or the mean over the emissions' softmax. "Pairs": so much of
+the loss is on two adjacent tags that change together. "Chain rate": transitions learn at so many times the rate. Gamma, τ
+and sharpness are the surrogate's. Encoder, order, rate and steps are the same for all, on Latin, and token cross-entropy
+stands beside them; dev part only, best first. In the columns with × transitions are multiplied by that factor when decoding;
+× 0 is each tag by itself, and – where there are none."""

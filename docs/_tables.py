@@ -16,7 +16,8 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 def source(record: dict) -> str:
     """Which command made the figures, and on what."""
     where = record["environment"]
-    machine = where["cpu"] if where["device"] == "cpu" else where["device"]
+    # What the environment names is there, and was not always used.
+    machine = where["device"] if str(record["settings"].get("device", "cpu")).startswith("cuda") else where["cpu"]
     return f"`{record['command']}`, torch {where['torch']}, {machine}."
 
 

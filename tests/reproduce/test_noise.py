@@ -229,6 +229,17 @@ def test_budget_is_the_same_and_what_matters_comes_first(small_source):
         assert [method for other, method in where if other == place] == wanted
 
 
+def test_grids():
+    tried = {key: [(c.scale, c.decay, c.options.get("q")) for c in METHODS[key].configs] for key in METHODS}
+    assert tried["ce"] == tried["lc"] == [(1.0, 5e-4, None)]
+    both = [5e-4, 2e-3]
+    assert tried["ce-tuned"] == [(scale, decay, None) for scale in (1.0, 0.1, 0.02) for decay in both]
+    assert tried["robust"] == tried["logodds"] == tried["ce-tuned"]
+    assert tried["unhinged-tuned"] == [(scale, decay, None) for scale in (0.1, 0.01, 0.005) for decay in both]
+    # The usual q, as published, is among them.
+    assert tried["gce-tuned"] == [(*how, q) for q in (0.5, 0.7) for how in ((1.0, 5e-4), (1.0, 2e-3), (0.2, 2e-3))]
+
+
 def test_paper_recipe():
     told = Plan("cifar10", "ce", METHODS["ce"].configs[0], "instance", 0.4, 1).recipe("cpu")
     assert (told.network, told.width, told.epochs, told.batch, told.rate) == ("resnet18", 64, 50, 128, 0.1)

@@ -142,6 +142,15 @@ def test_timings_are_alone_and_runs_are_not(paper):
             assert isinstance(part, After) and name.startswith("run")
 
 
+def test_memory_is_looked_at_where_the_paper_is(paper):
+    for name, part in tagging.parts(paper).items():
+        kind, _, method = name.partition("_")
+        if kind in ("memory", "peak"):
+            assert part.compute.func is {"memory": tagging.largest_batches, "peak": tagging.step_memory}[kind]
+            told = part.settings
+            assert (told["source"], told["encoding"], told["method"]) == ("ewt", "bilstm-adam", method)
+
+
 def test_records_of_a_gpu_are_found_without_one_and_memory_takes_one(paper):
     elsewhere, here = (tagging.parts(Settings(scale="paper", device=device)) for device in ("cuda", "cpu"))
     assert list(elsewhere) == list(here)

@@ -1,5 +1,6 @@
 """docs/many-tags.md is what its record says: here of one that nobody measured."""
 
+import importlib
 import json
 from pathlib import Path
 from types import ModuleType
@@ -9,7 +10,8 @@ import pytest
 
 from linearcore._record import write_record
 from linearcore.reproduce._experiment import Outcome
-from tests.unit.reproduce.generated_pages import page_module, section, words
+from linearcore.reproduce.experiments._tag_methods import METHODS
+from tests.unit.reproduce.generated_pages import ROOT, page_module, section, words
 from tests.unit.reproduce.made_tagging import concluded, made_results
 
 FAILED = {"failed": "the loss is no number after 20 steps", "steps": 800}
@@ -165,7 +167,7 @@ def test_rate_at_the_edge_is_told(written):
 def test_memory_is_in_the_order_of_numbers(written):
     results = made_results()
     text = section(written(results), "Memory")
-    head = "| method | GB, batch of 8 | fit in 16 GB | fit in 40 GB | fit in 140 GB | MB a sequence |"
+    head = "| method | GB, batch of 8 | fit in 16 GB | fit in 40 GB | fit in 140 GB | MB for one more |"
     assert head in text and "| broadcast CRF | 1.5 | 1 | 4 | 15 | 9,091 |" in text
     assert "| token cross-entropy | 4.5 | 400 | 1,000 | 3,500 | 40 |" in text
     assert "sequences of 128 words, 4,000 tags" in words(text)
@@ -203,8 +205,8 @@ def test_variants_are_ranked_by_dev(written, tmp_path):
     path = tmp_path / "variants.json"
     write_record(path, command="python benchmarks/x.py", settings={"rate": 0.01, "seeds": 2}, results=rows, seed=0)
     text = section(written(made_results(), path), "Variants that were tried")
-    crf = "ChainCRF, at its own rate of 0.01 in the tables above, has 91.20 there."
-    assert f"Rate 0.01 for all, 2 seeds. {crf} `python benchmarks/x.py`" in words(text)
+    crf = "ChainCRF, at its own rate of 0.01 in the tables above, has 91.20 on dev, the mean over 3 seeds."
+    assert f"Rate 0.01, 2 seeds. {crf} `python benchmarks/x.py`" in words(text)
     wanted = ["| variant | dev accuracy, % | × 0 |", "| --- | ---: | ---: |"]
     wanted += ["| better | 89.50 ± 0.71 | 89.50 |", "| plain | 88.50 ± 0.71 | 88.50 |", "| tokens | 85.50 ± 0.71 | – |"]
     assert text.splitlines()[-5:] == wanted
@@ -212,8 +214,16 @@ def test_variants_are_ranked_by_dev(written, tmp_path):
     taken = [{"name": "unary ½, sharpness 4", "seed": seed, "dev": {"1": 88.2 + seed}} for seed in (0, 1)]
     write_record(path, command="python x", settings={"rate": 0.01, "seeds": 2}, results=rows + taken, seed=0)
     told = words(section(written(made_results(), path), "Variants that were tried"))
-    assert '"unary ½, sharpness 4" is LC rank 64 + unary of the tables above; 1 are above it' in told
-    assert "above it here, by 0.80 points at most." in told
+    assert '"unary ½, sharpness 4" is what the tables above call LC rank 64 + unary' in told
+    assert "where dev varies by 0.10 points from seed to seed; the best here is 0.80 points above it." in told
+
+
+def test_variant_of_the_tables_is_the_one_that_they_have(many_tags, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    taken = importlib.import_module("_chain_variants").VARIANTS[many_tags.TAKEN]
+    told = {"rank": taken.rank, "unary": taken.unary, "sharpness": taken.surrogate.sharpness}
+    assert told == METHODS["lc-rank"].settings
+    assert (taken.neighbours, taken.pairs, taken.chain_rate) == ("true", 0.0, None)
 
 
 def test_no_line_is_too_long_but_in_tables(written):

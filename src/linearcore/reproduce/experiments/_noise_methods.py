@@ -46,7 +46,7 @@ class Method:
         label: what a reader calls it.
         loss: a key of `LOSSES`.
         configs: what is tried. One is taken as it is; of several the best on noisy labels that were held out.
-        is_beside: whether it was not asked for: a first seed is enough then.
+        is_beside: whether it only stands beside what the paper is about, so that one seed is enough.
     """
 
     label: str
@@ -68,8 +68,8 @@ _PAPERS = (Config(),)
 #: Six each. A loss that is small against the weight decay keeps weights small: for losses whose gradient does not fade
 #: this is what decides how much of the noise is learned.
 _SCALES = (1.0, 0.1, 0.02)
-#: The unhinged loss has no floor: with 0.1 and with 1 it grows out of all bounds within four epochs.
-_UNHINGED_SCALES = (0.01, 0.005, 0.002)
+#: The unhinged loss has no least value: with large ones its scores grow without end.
+_UNHINGED_SCALES = (0.1, 0.01, 0.005)
 #: GCE has a shape to tune as well, so fewer scales.
 _GCE = tuple(
     Config(scale, decay, {"q": q}) for q, (scale, decay) in product((0.5, 0.7), ((1.0, 5e-4), (1.0, 2e-3), (0.2, 2e-3)))
@@ -93,7 +93,7 @@ SMALL_METHODS: Mapping[str, Method] = {
 
 
 def best_of(tuned: Sequence[Mapping[str, Any]]) -> int:
-    """The place of the run that gave itself most of the noisy labels that were held out; the first of equals.
+    """The place of the run that agreed with most of the noisy labels that were held out; the first of equals.
 
     Example:
         >>> best_of([{"failed": "…"}, {"noisy_validation_accuracy": 41.0}, {"noisy_validation_accuracy": 41.5}])

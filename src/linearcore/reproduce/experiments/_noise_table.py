@@ -124,7 +124,7 @@ def choices_of(results: Mapping[str, Any], methods: Mapping[str, Method]) -> lis
 
 
 def _tried(config: Config, run: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration, and how many noisy labels it gave itself; None where it failed."""
+    """A configuration, and with how many noisy labels it agreed; None where it failed."""
     return config.to_json() | {"noisy_validation_accuracy": run.get("noisy_validation_accuracy")}
 
 

@@ -21,8 +21,8 @@ class Size:
     """How much is done with a source.
 
     Attributes:
-        recipe: of the final runs. Scale, decay and seed are filled in.
-        held_out: images with noisy labels that these are judged on.
+        recipe: of all runs. Scale, decay and seed are filled in.
+        held_out: images with noisy labels that runs that tune are judged on.
         look_every: epochs of the runs that count between two looks at the test images, which take a while.
     """
 

@@ -36,7 +36,7 @@ def step_memory(plan: Plan, data: Path | None, device: str) -> dict[str, Any]:
     if peak is None:
         return {"failed": "out of memory"}
     told = {"sequences": ROWS, "words": base.mask.shape[1], "tags": len(text.vocabulary.tags)}
-    return told | {"peak_gb": _in_gb(peak - before), "held_gb": _in_gb(held - before)}
+    return told | {"peak_gb": _in_gb(peak - before), "kept_gb": _in_gb(held - before)}
 
 
 def largest_batches(plan: Plan, data: Path | None, device: str) -> dict[str, Any]:

@@ -21,12 +21,11 @@ BLOCKS, STEPS, FEW, SLOW = 5, 60, 2, {"broadcast": 4, "ssvm": 4}
 RECURSIVE = ("broadcast", "crf", "ssvm")
 #: Batches that the timed steps go through, with as many shapes as training has.
 BATCHES = 40
-GIB = 2**30
 
 
 @torch.random.fork_rng(devices=[])  # As in `train_run`.
 def pace(plan: Plan, data: Path | None, device: str) -> dict[str, Any]:
-    """Median seconds of a step, over blocks of steps through the same batches, and the most memory held meanwhile.
+    """Median seconds of a step, over blocks of steps through the same batches.
 
     On a GPU a step is a CUDA graph, with and without the loss compiled first where a compiler can gain something; the
     faster of the two counts.
@@ -52,22 +51,19 @@ def pace(plan: Plan, data: Path | None, device: str) -> dict[str, Any]:
     if not timed:
         return told | {"failed": found["plain"]["failed"]}
     best = min(timed, key=lambda way: float(found[way]["seconds"]))
-    return told | {"peak_gib": found[best]["peak_gib"], "seconds": found[best]["seconds"], "way": best}
+    return told | {"seconds": found[best]["seconds"], "way": best}
 
 
 def _paced(plan: Plan, text: Text, batches: list[Batch], steps: int, device: str, *, is_compiled: bool) -> dict[str, Any]:
     count_anew(device)
-    # Compilers and libraries may hold on to what those before have left.
-    before = 0 if device == "cpu" else torch.cuda.memory_allocated()
     model = make_model(plan, text, device).train()
     stepper, _ = make_stepper(model, plan, is_compiled=is_compiled)
     try:
         seconds = _timed(stepper, batches, plan.rate, steps, device)
     except torch.OutOfMemoryError:
         return {"failed": "out of memory"}
-    peak = None if device == "cpu" else round((torch.cuda.max_memory_allocated() - before) / GIB, 3)
     median = float(f"{statistics.median(seconds):.4g}")
-    return {"blocks": [float(f"{value:.4g}") for value in seconds], "peak_gib": peak, "seconds": median}
+    return {"blocks": [float(f"{value:.4g}") for value in seconds], "seconds": median}
 
 
 def _most_frequent(batches: list[Batch]) -> list[Batch]:

@@ -25,6 +25,9 @@ SHOWN = ("ce", "lc")
 RATE, SEED = 0.4, 1
 #: After which epoch is looked at.
 EPOCH = {"cifar10": 40, "made-up": 2}
+#: Of what a magnitude is: of what the network gets, and of what it would get of two classes.
+ALL, ALONE = "against all competitors", "against the strongest alone"
+READINGS = (ALL, ALONE)
 
 
 def parts(settings: Settings) -> dict[str, Part]:
@@ -60,8 +63,7 @@ def look(plan: Plan, folder: Path | None, device: str) -> dict[str, Any]:
     alone = magnitudes_alone(loss, scores, data.labels)
     guess = scores.argmax(1)
     return draw_name(noisy) | {
-        **described(values, is_wrong),
-        "alone": described(alone, is_wrong),
+        "readings": {ALL: described(values, is_wrong), ALONE: described(alone, is_wrong)},
         "auc": round(flagging_auc(values, is_wrong), 4),
         "train_accuracy": round(100 * float((guess == sets.train.labels).double().mean()), 3),
         "wrong_learned": round(100 * float((guess == data.labels)[is_wrong].double().mean()), 3),
@@ -76,8 +78,9 @@ def conclude(results: dict[str, Any], settings: Settings) -> Outcome:
         "epoch": EPOCH["cifar10" if settings.is_paper else "made-up"],
         "labels": {key: METHODS[key].label for key in SHOWN},
         "law": LAWS["instance"].to_json() | {"rate": RATE},
-        "magnitude": "|∂ℓ/∂s_y| at the given label y: 1 − p_y for CE, the mean of |φ'(s_y − s_v)| over v ≠ y for LC. "
-        "Alone: against the strongest competitor only, u the margin: 1 − σ(u) and |φ'(u)|",
+        "magnitude": "|∂ℓ/∂s_y|, y the given label: 1 − p_y for CE, the mean of |φ'(s_y − s_v)| over v ≠ y for LC; and, as "
+        "if the strongest competitor were the only one and u the margin over it, 1 − σ(u) and |φ'(u)|",
+        "readings": READINGS,
         "runs": runs,
         "source": SOURCES["cifar10" if settings.is_paper else "made-up"],
     }
@@ -86,63 +89,51 @@ def conclude(results: dict[str, Any], settings: Settings) -> Outcome:
         told = "; ".join(f"{LOSSES[key].label}: {runs[key]['failed']}" for key in failed)
         claims = [Claim("Late in training wrong labels push as the paper draws it", "Figure 5", told, "not judged")]
         return Outcome(claims, data, f"Nothing to draw, since training failed. {told}")
-    return Outcome([_broad(runs["ce"], settings), _peak(runs["lc"], settings), _ignored(runs, settings)], data, _alt(data))
-
-
-_ALL, _ALONE = "Against all competitors", "Against the strongest alone"
+    claims = [judge(runs[key], reading, settings) for key, judge in (("ce", _broad), ("lc", _peak)) for reading in READINGS]
+    return Outcome([*claims, _ignored(runs, settings)], data, _alt(data))
 
 
 def _judged(holds: bool, settings: Settings) -> Verdict:
     return verdict(holds) if settings.is_paper else "not judged"
 
 
-def _broad(run: dict[str, Any], settings: Settings) -> Claim:
-    """Most wrong labels lie in the upper part, and no bin holds most of these, in either reading."""
-    told, holds = [], False
-    for words, wrong in ((_ALL, run["wrong"]), (_ALONE, run["alone"]["wrong"])):
-        high = wrong["share_high"]
-        fullest = max(wrong["counts"][round(HIGH * BINS) :]) / max(1, sum(wrong["counts"]))
-        holds = holds or (high >= 0.5 and fullest <= high / 2)
-        told.append(
-            f"{words} {_percent(high)} of the wrong labels are at {HIGH:g} or above, {_percent(fullest)} of them all in the "
-            f"fullest bin of {1 / BINS:g} there; mean {wrong['mean']:.3f} ± {wrong['deviation']:.3f}"
-        )
+def _broad(run: dict[str, Any], reading: str, settings: Settings) -> Claim:
+    """Most wrong labels lie in the upper part, and no bin holds most of these."""
+    wrong = run["readings"][reading]["wrong"]
+    high = wrong["share_high"]
+    fullest = max(wrong["counts"][round(HIGH * BINS) :]) / max(1, sum(wrong["counts"]))
     return Claim(
-        claim="Cross-entropy pushes wrong labels with a broad range of magnitudes from 0.6 to 1",
+        claim=f"Cross-entropy pushes wrong labels with a broad range of magnitudes from 0.6 to 1, {reading}",
         paper="0.6 to 1.0 (figure)",
-        ours=". ".join(told),
-        verdict=_judged(holds, settings),
+        ours=f"{_percent(high)} of the wrong labels are at {HIGH:g} or above, {_percent(fullest)} of them all in the "
+        f"fullest bin of {1 / BINS:g} there; mean {wrong['mean']:.3f} ± {wrong['deviation']:.3f}",
+        verdict=_judged(high >= 0.5 and fullest <= high / 2, settings),
     )
 
 
-def _peak(run: dict[str, Any], settings: Settings) -> Claim:
-    """Most wrong labels lie in the last bin, in either reading."""
-    told, holds = [], False
-    for words, groups in ((_ALL, run), (_ALONE, run["alone"])):
-        wrong, right = (share_at_one(groups[name]["counts"]) for name in ("wrong", "right"))
-        holds = holds or wrong >= 0.5
-        told.append(
-            f"{words} {_percent(wrong)} of the wrong labels are above {1 - 1 / BINS:g}, and {_percent(right)} of the right "
-            f"ones; mean {groups['wrong']['mean']:.3f} ± {groups['wrong']['deviation']:.3f}"
-        )
+def _peak(run: dict[str, Any], reading: str, settings: Settings) -> Claim:
+    """Most wrong labels lie in the last bin."""
+    groups = run["readings"][reading]
+    wrong, right = (share_at_one(groups[name]["counts"]) for name in ("wrong", "right"))
     return Claim(
-        claim="The linear core's magnitudes of wrong labels have a sharp peak at 1",
+        claim=f"The linear core's magnitudes of wrong labels have a sharp peak at 1, {reading}",
         paper="Dirac-like peak at 1.0 (figure)",
-        ours=". ".join(told),
-        verdict=_judged(holds, settings),
+        ours=f"{_percent(wrong)} of the wrong labels are above {1 - 1 / BINS:g}, and {_percent(right)} of the right ones; "
+        f"mean {groups['wrong']['mean']:.3f} ± {groups['wrong']['deviation']:.3f}",
+        verdict=_judged(wrong >= 0.5, settings),
     )
 
 
 def _ignored(runs: dict[str, Any], settings: Settings) -> Claim:
     """A constant push of 1 is the hardest there is: what is suppressed would have to push less."""
     told = [
-        f"{LOSSES[key].label}: a wrong label pushes with {run['wrong']['mean']:.3f}, a right one with "
-        f"{run['right']['mean']:.3f}, and wrong ones, {_percent(run['realised_rate'])} of all, "
-        f"make {_percent(run['wrong']['share_of_push'])} of the push; "
+        f"{LOSSES[key].label}: a wrong label pushes with {groups['wrong']['mean']:.3f}, a right one with "
+        f"{groups['right']['mean']:.3f}, and wrong ones, {_percent(run['realised_rate'])} of all, "
+        f"make {_percent(groups['wrong']['share_of_push'])} of the push; "
         f"{run['wrong_learned']:.1f} % of them are learned"
-        for key, run in runs.items()
+        for key, run, groups in ((key, run, run["readings"][ALL]) for key, run in runs.items())
     ]
-    lc, ce = (runs[key]["wrong"] for key in ("lc", "ce"))
+    lc, ce = (runs[key]["readings"][ALL]["wrong"] for key in ("lc", "ce"))
     holds = lc["mean"] < ce["mean"] and lc["share_of_push"] < ce["share_of_push"]
     harder = "less" if lc["mean"] < ce["mean"] else "harder"
     return Claim(
@@ -155,11 +146,11 @@ def _ignored(runs: dict[str, Any], settings: Settings) -> Claim:
 
 def _alt(data: dict[str, Any]) -> str:
     told = [
-        f"{data['labels'][key]}, {words}: {_percent(share_at_one(groups['wrong']['counts']))} of the wrong and "
+        f"{data['labels'][key]}, {reading}: {_percent(share_at_one(groups['wrong']['counts']))} of the wrong and "
         f"{_percent(share_at_one(groups['right']['counts']))} of the right labels in the last bin, means "
         f"{groups['wrong']['mean']:.2f} and {groups['right']['mean']:.2f}."
         for key, run in data["runs"].items()
-        for words, groups in ((_ALL.lower(), run), (_ALONE.lower(), run["alone"]))
+        for reading, groups in run["readings"].items()
     ]
     return (
         f"Histograms of the gradient's size at the given label after epoch {data['epoch']}, from 0 to 1, for right and for "

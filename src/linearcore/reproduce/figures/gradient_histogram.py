@@ -1,6 +1,5 @@
 """Figure of `gradient-histogram`."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from linearcore.reproduce.figures._style import BLUE, RED, legend, name_axes, panels
@@ -16,18 +15,15 @@ def draw(data: dict[str, Any]) -> "Figure":
     """
     bins = data["bins"]
     edges = [place / bins for place in range(bins + 1)]
-    shown = [
-        (f"{data['labels'][key]}, {reading}", run if "failed" in run else groups(run))
-        for reading, groups in _READINGS.items()
-        for key, run in data["runs"].items()
-    ]
+    shown = [(reading, key) for reading in data["readings"] for key in data["runs"]]
     figure, axes = panels(len(shown), 2.2)
-    for panel, (title, run) in zip(axes, shown, strict=True):
+    for panel, (reading, key) in zip(axes, shown, strict=True):
+        title, run = f"{data['labels'][key]}, {reading}", data["runs"][key]
         if "failed" in run:
             name_axes(panel, "", "", f"{title}: {run['failed']}")
             continue
         for name, colour in (("right", BLUE), ("wrong", RED)):
-            counts = run[name]["counts"]
+            counts = run["readings"][reading][name]["counts"]
             shares = [100 * count / max(1, sum(counts)) for count in counts]
             panel.stairs(shares, edges, color=colour, label=f"{name} labels", linewidth=1.6)
         panel.set(yscale="log", xlim=(0, 1), ylim=(0.01, 100))
@@ -35,9 +31,3 @@ def draw(data: dict[str, Any]) -> "Figure":
         legend(panel, "beside")
     axes[-1].set_xlabel(f"size of the gradient at the given label ({data['source']}, after epoch {data['epoch']})")
     return figure
-
-
-_READINGS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    "against all competitors": lambda run: run,
-    "against the strongest alone": lambda run: run["alone"],
-}
