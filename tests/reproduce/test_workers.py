@@ -173,3 +173,35 @@ def test_a_dozen_stubborn_workers_are_stopped_in_the_time_of_one(monkeypatch):
         workers._processes = {_workers.get_context("spawn").Pipe()[0]: process for process in processes}
     assert time.monotonic() - started < 1.0
     assert all(process.asked == ["terminate"] and process.killed for process in processes)
+
+
+UNHEARD = """
+import signal, threading, time
+from linearcore.reproduce._experiment import Settings
+from linearcore.reproduce._worker import Order
+from linearcore.reproduce._workers import Workers, get_context
+from tests.reproduce.stub_runs import STUB
+
+def elsewhere():
+    time.sleep(0.5)
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+    time.sleep(60)
+
+threading.Thread(target=elsewhere, daemon=True).start()
+workers = Workers(Order(STUB, Settings(), 2))
+ours, theirs = get_context("spawn").Pipe()
+workers._busy[ours] = "a part that takes long"
+started = time.monotonic()
+try:
+    workers.wait()
+except KeyboardInterrupt:
+    print("heard" if time.monotonic() - started < 10 else "heard late")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_interrupt_that_does_not_wake_the_main_thread_is_heard():
+    """The system may hand it to any thread, and Python raises it in the main one when that next does something."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", UNHEARD], env=environment, capture_output=True, text=True, timeout=100)
+    assert (done.stdout, done.returncode) == ("heard\n", 0), done.stderr

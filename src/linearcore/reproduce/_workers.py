@@ -2,7 +2,7 @@
 
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing import connection, get_context, resource_tracker
 from multiprocessing.context import SpawnProcess
@@ -14,6 +14,8 @@ from linearcore.reproduce._worker import Order, work_for
 
 #: How long a worker may take to obey before it is killed.
 PATIENCE = 2.0
+#: How long an interrupt may go unheard while workers are busy.
+LISTENING = 0.5
 
 
 class DeadWorkerError(RuntimeError):
@@ -81,7 +83,11 @@ class Workers:
             DeadWorkerError: if a process ended without a result.
             BaseException: what the part raised, with the worker's traceback as a note.
         """
-        ready = connection.wait(list(self._busy))
+        ready: Sequence[object] = ()
+        while not ready:
+            # Not for ever: an interrupt that comes just before the system begins to wait, or reaches another thread, would
+            # be heard only when something is done.
+            ready = connection.wait(list(self._busy), timeout=LISTENING)
         pipe = next(pipe for pipe in self._busy if pipe in ready)
         try:
             answer = pipe.recv()
