@@ -21,12 +21,17 @@ from linearcore.reproduce._worker import Order, available_cores
 from linearcore.reproduce.experiments import EXPERIMENTS
 from tests.reproduce.stub_runs import NAMES, STUB, did, log
 
-COMMAND = """
+#: Whoever starts the tests in the background may have had interrupts ignored, and children inherit that.
+HEARING = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+"""
+COMMAND = f"""{HEARING}
 from linearcore.cli import main
 from linearcore.reproduce.experiments import EXPERIMENTS
 from tests.reproduce.stub_runs import STUB
 EXPERIMENTS["stub"] = STUB
-main(["reproduce", "stub", "--workers", "2", "--data", {data!r}, "--out", {out!r}])
+main(["reproduce", "stub", "--workers", "2", "--data", {{data!r}}, "--out", {{out!r}}])
 """
 
 
@@ -175,8 +180,8 @@ def test_a_dozen_stubborn_workers_are_stopped_in_the_time_of_one(monkeypatch):
     assert all(process.asked == ["terminate"] and process.killed for process in processes)
 
 
-UNHEARD = """
-import signal, threading, time
+UNHEARD = f"""{HEARING}
+import threading, time
 from linearcore.reproduce._experiment import Settings
 from linearcore.reproduce._worker import Order
 from linearcore.reproduce._workers import Workers, get_context
