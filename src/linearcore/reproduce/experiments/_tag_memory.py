@@ -1,12 +1,12 @@
 """What a step of `tagging` holds in memory, and the largest batch that fits."""
 
+import gc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from linearcore.reproduce.experiments._tag_paces import count_anew
 from linearcore.reproduce.experiments._tag_text import Text, read_text
 from linearcore.reproduce.experiments._tag_training import ROWS, Plan, make_batches, make_model, make_stepper
 from linearcore.tagging._corpus import Batch, Corpus
@@ -126,6 +126,14 @@ def _repeated(base: Batch, rows: int) -> Batch:
         width = base.inputs["input_ids"].shape[1]
         inputs["index"] = inputs["index"] + width * torch.arange(rows, device=base.mask.device).unsqueeze(-1)
     return Batch(base.mask.repeat(rows, 1), inputs, base.tags.repeat(rows, 1))
+
+
+def count_anew(device: str) -> None:
+    """Gives back what nobody holds, and begins to count anew."""
+    gc.collect()
+    if device != "cpu":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
 
 
 def _in_gb(held: int) -> float:

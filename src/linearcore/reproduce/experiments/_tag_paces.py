@@ -1,6 +1,5 @@
 """How long a step of `tagging` takes when nothing else runs."""
 
-import gc
 import statistics
 import time
 from itertools import cycle, islice
@@ -9,6 +8,7 @@ from typing import Any
 
 import torch
 
+from linearcore.reproduce.experiments._tag_memory import count_anew
 from linearcore.reproduce.experiments._tag_text import Text, read_text
 from linearcore.reproduce.experiments._tag_training import ROWS, Plan, make_batches, make_model, make_stepper
 from linearcore.tagging._corpus import Batch, Corpus
@@ -100,11 +100,3 @@ def _some_batches(plan: Plan, text: Text, device: str) -> list[Batch]:
 def _wait(device: str) -> None:
     if device != "cpu":
         torch.cuda.synchronize()
-
-
-def count_anew(device: str) -> None:
-    """Gives back what nobody holds, and begins to count anew."""
-    gc.collect()
-    if device != "cpu":
-        torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats()
