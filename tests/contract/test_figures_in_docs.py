@@ -91,7 +91,24 @@ def check_n(text: str, record: dict[str, Any]) -> None:
     assert cells == [f"{value:,}" for value in (fits["broadcast"], fits["crf"], max(fits["lc"], fits["lc-rank"]))]
 
 
-CHECKS = {"a": check_a, "l": check_l, "n": check_n}
+def check_o(text: str, record: dict[str, Any]) -> None:
+    """From a record of its own."""
+    found = json.loads((ROOT / "docs" / "results" / "paper" / "gradient-histogram" / "results.json").read_text("utf-8"))
+    data = found["results"]["data"]
+    ((header, rows),) = tables(text, "o")
+    assert header == [f"after epoch {data['epoch']}", "CE", "LC"] and len(rows) == 5
+    runs = [data["runs"][key] for key in ("ce", "lc")]
+    everyone, alone = ([run["readings"][reading] for run in runs] for reading in data["readings"])
+    for kind in ("wrong", "right"):
+        assert rows[f"mean push of a {kind} label"] == [f"{groups[kind]['mean']:.3f}" for groups in everyone]
+    shares = [f"{100 * groups['wrong']['share_of_push']:.1f}" for groups in everyone]
+    assert rows["wrong labels' share of all push, %"] == shares
+    last = [100 * groups["wrong"]["counts"][-1] / sum(groups["wrong"]["counts"]) for groups in alone]
+    assert rows["wrong labels above 0.98 against the strongest alone, %"] == [f"{value:.1f}" for value in last]
+    assert rows["wrong labels that are learned, %"] == [f"{run['wrong_learned']:.1f}" for run in runs]
+
+
+CHECKS = {"a": check_a, "l": check_l, "n": check_n, "o": check_o}
 
 
 @pytest.mark.parametrize("letter", CHECKS)
@@ -108,6 +125,8 @@ def test_tables_show_what_the_record_holds(letter: str) -> None:
         ("l", "0.9960", "0.9961"),
         ("n", "| 1.51 |", "| 1.50 |"),
         ("n", "1,150", "1,151"),
+        ("o", "| 0.159 |", "| 0.158 |"),
+        ("o", "| 12.8 |", "| 12.9 |"),
     ],
 )
 def test_a_wrong_number_would_be_seen(letter: str, old: str, new: str) -> None:

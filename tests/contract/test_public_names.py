@@ -89,7 +89,7 @@ def test_public_names_are_these():
         "DownloadError", "ImageSets", "Images", "Loss", "Recipe", "Run", "StoppedError", "Trained", "cifar10",
         "fashion_mnist", "hold_out", "mnist", "train", "train_many",
     }  # fmt: skip
-    assert set(networks.__all__) == {"NETWORKS", "resnet18", "small_network"}
+    assert set(networks.__all__) == {"NETWORKS", "NormedScores", "resnet18", "small_network"}
 
 
 @pytest.mark.parametrize("name", sorted(lc.__all__))

@@ -23,10 +23,12 @@ class NoiseLoss:
     Attributes:
         label: what a reader calls it.
         make: its own options ↦ the loss, which takes scores (B, C) and labels (B,) and gives (B,) losses.
+        needs_norm: whether it has no least value, so that the network has to keep scores from growing.
     """
 
     label: str
     make: Callable[[Mapping[str, Any]], Loss]
+    needs_norm: bool = False
 
 
 def _cross_entropy(options: Mapping[str, Any]) -> Loss:
@@ -60,6 +62,6 @@ LOSSES: Mapping[str, NoiseLoss] = {
     "gce": NoiseLoss("GCE", _generalized),
     "lc": NoiseLoss("LC", _linear_core),
     "logodds": NoiseLoss("LC log-odds", _logodds),
-    "unhinged": NoiseLoss("unhinged", _unhinged),
+    "unhinged": NoiseLoss("unhinged", _unhinged, needs_norm=True),
     "robust": NoiseLoss("robust preset", _robust),
 }

@@ -68,8 +68,6 @@ _PAPERS = (Config(),)
 #: Six each. A loss that is small against the weight decay keeps weights small: for losses whose gradient does not fade
 #: this is what decides how much of the noise is learned.
 _SCALES = (1.0, 0.1, 0.02)
-#: The unhinged loss has no least value: with large ones its scores grow without end.
-_UNHINGED_SCALES = (0.1, 0.01, 0.005)
 #: GCE has a shape to tune as well, so fewer scales.
 _GCE = tuple(
     Config(scale, decay, {"q": q}) for q, (scale, decay) in product((0.5, 0.7), ((1.0, 5e-4), (1.0, 2e-3), (0.2, 2e-3)))
@@ -82,7 +80,7 @@ METHODS: Mapping[str, Method] = {
     "gce-tuned": Method("tuned GCE", "gce", _GCE),
     "lc": Method("LC as in the paper", "lc", _PAPERS),
     "logodds": Method("tuned LC, default form", "logodds", _grid(_SCALES), is_beside=True),
-    "unhinged-tuned": Method("tuned unhinged", "unhinged", _grid(_UNHINGED_SCALES)),
+    "unhinged-tuned": Method("tuned unhinged, normed scores", "unhinged", _grid(_SCALES)),
     "robust": Method(LOSSES["robust"].label, "robust", _grid(_SCALES)),
 }
 #: What seconds are enough for.

@@ -71,8 +71,11 @@ class Plan:
 
     def recipe(self, device: str) -> Recipe:
         """On a GPU the network is compiled, which makes it faster and nothing else."""
-        own, is_cuda = self.size.recipe, torch.device(device).type == "cuda"
-        return replace(own, decay=self.config.decay, loss_scale=self.config.scale, seed=self.seed, compiled=is_cuda)
+        own, config, is_cuda = self.size.recipe, self.config, torch.device(device).type == "cuda"
+        network = f"{own.network}-normed" if LOSSES[self.loss].needs_norm else own.network
+        return replace(
+            own, network=network, decay=config.decay, loss_scale=config.scale, seed=self.seed, compiled=is_cuda
+        )
 
     def to_json(self, folder: Path | None) -> dict[str, Any]:
         """As JSON values; where it ran is told by the environment of its record."""

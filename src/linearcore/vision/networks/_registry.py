@@ -5,8 +5,12 @@ from types import MappingProxyType
 
 from torch import nn
 
+from linearcore.vision.networks._normed import NormedScores
 from linearcore.vision.networks._resnet import resnet18
 from linearcore.vision.networks._small import small_network
+
+#: From the number of classes, the channels of an image, and the width.
+Builder = Callable[[int, int, int], nn.Module]
 
 
 def _resnet18(num_classes: int, channels: int, width: int) -> nn.Module:
@@ -17,5 +21,15 @@ def _small(num_classes: int, channels: int, width: int) -> nn.Module:
     return small_network(num_classes, channels=channels, widths=(width, 4 * width, 4 * width))
 
 
-#: What a recipe can name: functions of the number of classes, the channels of an image, and the width.
-NETWORKS: Mapping[str, Callable[[int, int, int], nn.Module]] = MappingProxyType({"resnet18": _resnet18, "small": _small})
+def _normed(build: Builder) -> Builder:
+    def make(num_classes: int, channels: int, width: int) -> nn.Module:
+        return NormedScores(build(num_classes, channels, width), num_classes)
+
+    return make
+
+
+_PLAIN: dict[str, Builder] = {"resnet18": _resnet18, "small": _small}
+#: What a recipe can name; "…-normed" has `NormedScores` behind it.
+NETWORKS: Mapping[str, Builder] = MappingProxyType(
+    _PLAIN | {f"{name}-normed": _normed(build) for name, build in _PLAIN.items()}
+)
