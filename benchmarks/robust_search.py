@@ -1,14 +1,16 @@
-"""Which linear-core loss learns best from wrong labels: a sweep over forms, cores, spheres and scales with a small network.
+"""Which linear-core loss learns best from wrong labels: a sweep over forms, cores, lengths and scales with a small network.
 
 Every candidate trains the same network on CIFAR-10 with 40 % of wrong labels (instance-dependent noise as in
 `linearcore reproduce noise`), with the same seed, order, rate and weight decay, and is judged by 5,000 held-out labels that
-are as wrong: nobody looks at a true label, neither here nor when choosing from the table. Cross-entropy and GCE stand beside
-them. `linearcore reproduce noise` tunes what is worth it on a ResNet-18, with the same number of tries as its rivals.
+are as wrong: nobody looks at a true label, neither here nor when choosing from the table. Cross-entropy, GCE and the
+unhinged loss (with normed scores, since it has no least value) stand beside them. `linearcore reproduce noise` tunes what is
+worth it on a ResNet-18, with the same number of tries as its rivals.
 """
 
 import argparse
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ from linearcore import LinearCore, multiclass_loss
 from linearcore._progress import Progress
 from linearcore._record import write_record
 from linearcore.losses import robust_loss
-from linearcore.losses.rivals import cross_entropy, generalized_cross_entropy
+from linearcore.losses.rivals import cross_entropy, generalized_cross_entropy, unhinged
 from linearcore.reproduce.experiments._noise_images import check_data, draw_labels, read_images
 from linearcore.vision import Recipe, Run, hold_out, train_many
 from linearcore.vision._losses import describe
@@ -43,6 +45,10 @@ def _sphere(radius: float) -> Loss:
     return partial(robust_loss, radius=radius, surrogate=LinearCore(tau=2.0), reduction="none")
 
 
+def _shared(tau: float) -> Loss:
+    return partial(robust_loss, norm="batch", surrogate=LinearCore(tau=tau), reduction="none")
+
+
 CANDIDATES: dict[str, Loss] = {
     "CE": partial(cross_entropy, reduction="none"),
     "GCE, q = 0.7": partial(generalized_cross_entropy, q=0.7, reduction="none"),
@@ -54,7 +60,13 @@ CANDIDATES: dict[str, Loss] = {
     "centered, sharpness 4": _core("centered", sharpness=4.0),
     "sphere of radius 1": _sphere(1.0),
     "sphere of radius 3": _sphere(3.0),
+    "shared length": _shared(2.0),
+    "shared length, τ = 1": _shared(1.0),
+    "shared length, τ = 0.5": _shared(0.5),
+    "unhinged, normed scores": partial(unhinged, reduction="none"),
 }
+#: Whose network is not the others': nothing else keeps its scores from growing.
+NORMED = "unhinged, normed scores"
 
 
 def main() -> int:
@@ -107,7 +119,7 @@ def search(
             some = wanted[first : first + args.beside]
             runs = [
                 Run(
-                    train, CANDIDATES[name], Recipe(**recipe.to_json() | {"loss_scale": scale}), validation=held,
+                    train, CANDIDATES[name], recipe_of(recipe, name, scale), validation=held,
                     device=args.device, name=f"{name}, scale {scale:g}", evaluate_every=args.epochs,
                 )
                 for name, scale in some
@@ -128,13 +140,20 @@ def search(
     return rows, settings
 
 
+def recipe_of(recipe: Recipe, name: str, scale: float) -> Recipe:
+    """What a candidate changes."""
+    network = f"{recipe.network}-normed" if name == NORMED else recipe.network
+    return replace(recipe, network=network, loss_scale=scale)
+
+
 def arguments() -> argparse.Namespace:
     """What the user asked for."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="examples:\n  python benchmarks/robust_search.py --data DIR --device cuda\n"
-        "  python benchmarks/robust_search.py --data DIR --device cuda --only centered --scales 1000,100",
+        "  python benchmarks/robust_search.py --data DIR --device cuda --only centered --scales 1000,100\n"
+        "  python benchmarks/robust_search.py --data DIR --device cuda --only 'shared;normed'",
     )
     parser.add_argument("--data", type=Path, help="the folder that holds CIFAR-10")
     parser.add_argument("--device", default="cpu", help="where to train (default: %(default)s)")

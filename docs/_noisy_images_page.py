@@ -15,9 +15,11 @@ PAPER = ROOT / "docs" / "results" / "paper"
 SEARCH = RESULTS / "robust_search.json"
 #: The same for centered scores, whose best was the largest scale, with larger ones.
 FURTHER = RESULTS / "robust_search_further.json"
+#: The same for one length a batch, and for the unhinged loss.
+SHARED = RESULTS / "robust_search_shared.json"
 
 
-def page(folder: Path = PAPER, searches: Sequence[Path] = (SEARCH, FURTHER)) -> str:
+def page(folder: Path = PAPER, searches: Sequence[Path] = (SEARCH, FURTHER, SHARED)) -> str:
     """The whole page, with a section for each record that is there."""
     noise, pushes = (folder / name / "results.json" for name in ("noise", "gradient-histogram"))
     parts = [_HEAD]
@@ -206,7 +208,9 @@ What losses make of images whose labels are wrong, as far as it was measured. Ev
 _CHOICES = """Every tuned loss had the same number of tries, each as long as the runs that count, with {rate} % of wrong
 labels by instance. "Agreement" is with held-out labels, as wrong as those of training. The best, in bold, was taken for all
 rates and for both laws. Tries were changed once, after ten final runs had been seen: before, they were of twenty epochs, and
-the best two were repeated in full. The unhinged loss of raw scores has no least value, so that its scales are smaller."""
+the best two were repeated in full. The unhinged loss has no least value: on raw scores it diverged, or weight decay took
+everything. So its network has batch norm behind its scores, as in the released code of Patrini et al. (2017), without that
+norm's learned scale. All other losses have the paper's network as it is."""
 
 _FINDING = """After the last epoch, how well the scores tell wrong training labels from right ones: areas under the curve, by
 the margin of the given label and by its loss. [Finding wrong labels](finding-wrong-labels.md) does this with your own."""
@@ -217,5 +221,5 @@ _SEARCH = """A sweep with a small network, to see which linear core is worth a l
 wrong labels by instance, one seed, the same order, rate and weight decay for all, and the loss times some scales. The
 figures are agreements with {held} held-out labels, as wrong as the others (standard error up to {error} points): a network
 that is always right would agree with about {right} %, and nobody looked at a true label. The best of a row is bold, and the
-best row first; – was not tried. "Sphere of radius 1" is the preset, `RobustLinearCoreLoss`; pairwise and centered are means
-over the competitors."""
+best row first; – was not tried. "Sphere of radius 1" is the preset, `RobustLinearCoreLoss`, and "shared length" the same
+with `norm="batch"`; pairwise and centered are means over the competitors."""

@@ -213,7 +213,7 @@ def small_source(monkeypatch):
 def test_budget_is_the_same_and_what_matters_comes_first(small_source):
     parts = list(noise.parts(PAPER))
     tuned = [name for name in parts if name.startswith("tune")]
-    assert parts[: len(tuned)] == tuned and len(tuned) == 5 * 6
+    assert parts[: len(tuned)] == tuned and len(tuned) == 6 * 6
     assert all(len(method.configs) in (1, 6) for method in METHODS.values())
     runs = [name.split("_")[1:] for name in parts[len(tuned) :]]
     where = [(f"{law}{rate}{seed}", method) for law, rate, method, seed in runs]
@@ -234,7 +234,7 @@ def test_grids():
     assert tried["ce"] == tried["lc"] == [(1.0, 5e-4, None)]
     both = [5e-4, 2e-3]
     assert tried["ce-tuned"] == [(scale, decay, None) for scale in (1.0, 0.1, 0.02) for decay in both]
-    assert tried["robust"] == tried["logodds"] == tried["unhinged-tuned"] == tried["ce-tuned"]
+    assert tried["robust"] == tried["shared"] == tried["logodds"] == tried["unhinged-tuned"] == tried["ce-tuned"]
     # The usual q, as published, is among them.
     assert tried["gce-tuned"] == [(*how, q) for q in (0.5, 0.7) for how in ((1.0, 5e-4), (1.0, 2e-3), (0.2, 2e-3))]
 
@@ -267,7 +267,7 @@ HOLDS, FAILS = ("holds", None), ("does not hold", None)
 
 def test_table_has_means_and_spreads():
     data = noise.conclude(made_up(), PAPER).data
-    assert len(data["rows"]) == 7 * 7
+    assert len(data["rows"]) == 8 * 7
     rows = {(row["row"], row["law"], row["rate"]): row for row in data["rows"]}
     first = rows["robust", "instance", 0.4]
     assert (first["mean"], first["spread"], first["seeds"]) == (89.2, 0.1, [1, 2, 3])

@@ -2,30 +2,27 @@
 
 import math
 
-import torch
 from torch import Tensor
 
 from linearcore._checks import complaint, positive
-from linearcore._typing import Reduction, compute_dtype
+from linearcore._typing import Reduction
 from linearcore.kernels import Labels, dense_rows
 from linearcore.losses._batch import batch_loss
 from linearcore.losses._forms import Pairwise
 from linearcore.losses._multiclass import check_surrogate
+from linearcore.losses._sphere import Norm, check_norm, on_unit_sphere
 from linearcore.losses._targets import Rows
 from linearcore.surrogates import LinearCore, Surrogate
 
 #: Wide enough for every margin on the unit sphere, which are at most √2.
 ROBUST_SURROGATE = LinearCore(tau=2.0)
 
-#: ε, below which a norm is no longer divided by. Far below the norms of scores that say anything, and large enough that a
-#: network whose last layer starts at zero gets a gradient that fits into half precision.
-FLOOR = 1e-3
-
 
 def robust_loss(
     scores: Tensor,
     target: Tensor,
     *,
+    norm: Norm = "sample",
     radius: float = 1.0,
     surrogate: Surrogate = ROBUST_SURROGATE,
     scale: float = 1.0,
@@ -64,7 +61,18 @@ def robust_loss(
     −scale · r/ε · n/(n − 1) · (1_y − 1/n) in the core, so that training can begin at a last layer of zeros. With two classes
     the sphere is two points and the gradient zero: refused; rows with two classes that are there teach nothing.
 
+    With `norm="batch"` the length is shared: ŝ = r (s − s̄) / max(L, ε), L the root mean square of ‖s − s̄‖ over the rows that
+    count. Samples that the model is sure of may then have long scores and others short ones, and ‖ŝ‖ is r on average only.
+    The losses of a batch hang together, two classes are welcome, and of the above holds:
+
+    - Over all inputs, the risk can only be least where at every input the scores have the order of p: whatever φ, so long as
+      it does not rise and falls at 0, and for all wrong labels that leave that order as it is, as uniform ones do.
+    - While all margins are in the core, wrong labels at rate η multiply the risk by 1 − η n/(n − 1) and add a constant,
+      batch by batch; over all inputs it is least where s − s̄ is p − 1/n times one number for all. Margins beyond τ, of scores
+      that are longer than τ/(√2·r) times L, are in the tail and push less.
+
     Args:
+        norm: whose length is made r: that of each sample, or the root mean square over the batch.
         radius: r, the length of ŝ.
         surrogate: φ.
         scale: a factor of the loss. It counts against weight decay and other terms; Adam does not see it.
@@ -90,12 +98,14 @@ def robust_loss(
     Reference: van Rooyen, Menon and Williamson, NeurIPS 2015 (unhinged); Ghosh, Kumar and Sastry, AAAI 2017 (symmetric
     losses and uniform noise). Neither puts the scores of a sample on a sphere.
     """
+    check_norm(norm)
     radius, scale = check_radius(radius), check_scale(scale)
     kernel = Pairwise().kernel(check_surrogate(surrogate))
 
     def row_losses(rows: Rows, labels: Labels) -> Tensor:
-        check_sphere(rows.scores.shape[1])
-        return scale * dense_rows(kernel, radius * _on_unit_sphere(rows), labels, backend)
+        if norm == "sample":
+            check_sphere(rows.scores.shape[1])
+        return scale * dense_rows(kernel, radius * on_unit_sphere(rows, norm), labels, backend)
 
     return batch_loss(
         row_losses,
@@ -110,14 +120,16 @@ def robust_loss(
     )
 
 
-def is_symmetric(surrogate: Surrogate, radius: float) -> bool:
-    """Whether `robust_loss` has its guarantee: φ is straight for all margins on a sphere of that radius.
+def is_symmetric(surrogate: Surrogate, radius: float, norm: Norm = "sample") -> bool:
+    """Whether Σ_y ℓ(s, y) is the same for all s: φ is straight for all margins on a sphere of that radius.
 
     Example:
         >>> is_symmetric(LinearCore(tau=1.5), radius=1.0), is_symmetric(LinearCore(tau=1.0), radius=1.0)
         (True, False)
+        >>> is_symmetric(LinearCore(tau=1.5), radius=1.0, norm="batch")  # One sample may be as long as it likes.
+        False
     """
-    if surrogate.core is None:
+    if surrogate.core is None or norm == "batch":
         return False
     low, high = surrogate.core
     largest = math.sqrt(2) * radius
@@ -127,7 +139,7 @@ def is_symmetric(surrogate: Surrogate, radius: float) -> bool:
 def check_sphere(num_classes: int) -> None:
     """Raises for two classes: their sphere is two points, the loss a step, and its gradient zero, which teaches nothing."""
     if num_classes == 2:
-        advice = "on the sphere two classes have no gradient; use multiclass_loss, or a loss of linearcore.losses.rivals"
+        advice = "on the sphere two classes have no gradient; pass norm='batch', or use multiclass_loss"
         raise ValueError(complaint("scores", "have three classes or more", num_classes, advice))
 
 
@@ -139,25 +151,3 @@ def check_radius(radius: object) -> float:
 def check_scale(scale: object) -> float:
     """`scale` as a float, or raises unless it is a positive number."""
     return positive("scale", scale, "pass the factor of the loss, for example 1.0")
-
-
-def _on_unit_sphere(rows: Rows) -> Tensor:
-    """(N, C): (s − s̄) / max(‖s − s̄‖, ε), −inf for classes that are not there, in float32 for half precisions.
-
-    It sees neither a shift nor a factor of s. Both are taken out first, so that no square overflows and no difference
-    drowns in a large mean; as the result does not depend on them they are constants for every derivative.
-    """
-    scores = rows.scores.to(compute_dtype(rows.scores))
-    if rows.counted is not None:
-        # A row that is ignored may hold anything, and 0 · NaN would come back as its gradient.
-        scores = scores.masked_fill(~rows.counted.unsqueeze(-1), 0.0)
-    present = scores != -math.inf
-    top = scores.detach().amax(-1, keepdim=True)
-    below = torch.where(present, scores, top) - top  # NaN in a row where nothing is there, and masked at the end.
-    size = below.detach().abs().amax(-1, keepdim=True).clamp(min=FLOOR)
-    below = below / size
-    number = present.to(scores.dtype).sum(-1, keepdim=True).clamp(min=1)
-    centred = (below - below.sum(-1, keepdim=True) / number).masked_fill(~present, 0.0)
-    # Floored before the root, whose slope at zero is infinite. Beside a class at 0 and one at −1 the square is at least ½.
-    square = torch.maximum(centred.square().sum(-1, keepdim=True), (FLOOR / size).square())
-    return (centred / square.sqrt()).masked_fill(~present, -math.inf)

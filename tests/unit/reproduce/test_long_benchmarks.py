@@ -73,3 +73,10 @@ def test_sweep_trains_and_judges_with_wrong_labels_and_every_scale(script, monke
         assert torch.equal(run.data.labels, rest.labels) and torch.equal(run.validation.labels, held.labels)
         assert run.recipe.loss_scale == row["scale"] and run.recipe.seed == 3
     assert settings["noise"]["labels"] == noisy.hash and settings["held_out"] == 80
+    # Only a loss without a least value has another network.
+    made.clear()
+    search.search("made-up", None, list(search.CANDIDATES), args)
+    networks = {run.name: run.recipe.network for run in made}
+    assert len(networks) == 2 * len(search.CANDIDATES)
+    for name, network in networks.items():
+        assert network == ("small-normed" if "unhinged" in name else "small")

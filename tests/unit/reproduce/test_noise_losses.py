@@ -15,7 +15,7 @@ from linearcore.reproduce.experiments._noise_gradients import (
     share_at_one,
 )
 from linearcore.reproduce.experiments._noise_images import LAWS, draw_labels, read_images
-from linearcore.reproduce.experiments._noise_losses import LOSSES
+from linearcore.reproduce.experiments._noise_losses import LOSSES, WIDE_CORE
 from linearcore.reproduce.experiments._noise_methods import METHODS, SMALL_METHODS, Config, best_of
 from linearcore.reproduce.experiments._noise_training import known_about
 from linearcore.surrogates import LinearCore
@@ -43,7 +43,10 @@ def test_losses_are_what_their_names_say():
         "unhinged": 1 - MARGINS.mean(1),
         # All of a sphere lies in the core.
         "robust": 2 + 2 * math.log(2) - 10 / 9 * on_sphere.gather(1, LABELS[:, None]).squeeze(1),
-    }
+        "shared": WIDE_CORE.value(
+            (MARGINS / centred.square().sum(1).mean().sqrt()).reshape(-1)
+        ).reshape(64, 9).mean(1),
+    }  # fmt: skip
     assert list(expected) == list(LOSSES)
     for key, values in expected.items():
         loss = LOSSES[key].make({"q": 0.7} if key == "gce" else {})
@@ -52,7 +55,12 @@ def test_losses_are_what_their_names_say():
 
 def test_names_of_losses_tell_everything_that_decides():
     assert describe(LOSSES["gce"].make({"q": 0.5})) == "generalized_cross_entropy(q=0.5, reduction='none')"
-    for key, words in (("lc", ("tau=1", "sides=1", "'pairwise'", "normalize=True")), ("robust", ("tau=2", "radius=1.0"))):
+    told = {
+        "lc": ("tau=1", "sides=1", "'pairwise'", "normalize=True"),
+        "robust": ("tau=2", "radius=1.0"),
+        "shared": ("tau=2", "radius=1.0", "norm='batch'"),
+    }
+    for key, words in told.items():
         told = describe(LOSSES[key].make({}))
         assert all(word in told for word in words), told
 

@@ -14,6 +14,8 @@ MARK, CLOSE = 89.0, 0.5
 SAME = 0.5
 #: Where most is looked at.
 MIDDLE = 0.4
+#: The method that claims about the preset are about.
+PRESET = "robust"
 _NO_PAPER = "not in the paper"
 _LATER = "not run: only with --scale paper"
 
@@ -123,7 +125,7 @@ def _best_on_average(judge: _Judge) -> Claim:
         paper=_NO_PAPER,
         ours=f"mean over {_rates(judge.noisy_rates)}: "
         + ", ".join(f"{METHODS[key].label} {means[key]:.2f}" for key in ranked),
-        verdict=judge.verdict(ranked[0] == "robust"),
+        verdict=judge.verdict(ranked[0] == PRESET),
     )
 
 
@@ -131,7 +133,7 @@ def _never_far(judge: _Judge) -> Claim:
     told, gaps = [], []
     for column in judge.columns:
         best = judge.best(column)
-        gaps.append(judge.value(best, column.law, column.rate) - judge.value("robust", column.law, column.rate))
+        gaps.append(judge.value(best, column.law, column.rate) - judge.value(PRESET, column.law, column.rate))
         told.append(
             f"{column.words}: " + ("it is the best" if gaps[-1] <= 0 else f"{gaps[-1]:.2f} below {METHODS[best].label}")
         )
@@ -148,7 +150,7 @@ def _mark(judge: _Judge) -> Claim:
         claim=f"The robust preset reaches {MARK:g} % with {_percent(MIDDLE)} of wrong labels (ours)",
         paper=_NO_PAPER,
         ours=judge.told(MIDDLE, *judge.methods),
-        verdict=judge.verdict(judge.value("robust", "instance", MIDDLE) >= MARK),
+        verdict=judge.verdict(judge.value(PRESET, "instance", MIDDLE) >= MARK),
     )
 
 
@@ -159,7 +161,7 @@ def _clean(judge: _Judge) -> Claim:
         claim=f"With clean labels the robust preset is within {CLOSE:g} points of cross-entropy (ours)",
         paper=_NO_PAPER,
         ours=judge.told(0.0, *judge.methods),
-        verdict=judge.verdict(judge.value("robust", "instance", 0.0) >= rival - CLOSE),
+        verdict=judge.verdict(judge.value(PRESET, "instance", 0.0) >= rival - CLOSE),
     )
 
 
@@ -176,7 +178,7 @@ def _finding(judge: _Judge) -> Claim:
         claim="After training, the preset's scores tell wrong labels from right ones better than cross-entropy's (ours)",
         paper=_NO_PAPER,
         ours=f"area under the curve at {_percent(MIDDLE)}: {'; '.join(told)}",
-        verdict=judge.verdict(areas["robust"] > max(rivals)),
+        verdict=judge.verdict(areas[PRESET] > max(rivals)),
     )
 
 

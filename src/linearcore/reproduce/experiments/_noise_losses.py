@@ -12,7 +12,7 @@ from linearcore.vision import Loss
 
 #: The paper's: Eq. (2) at τ = 1 with the logistic base, "strictly affine for all margins u ≤ 1".
 PAPER_CORE = LinearCore(base="logistic", tau=1.0, sides=1)
-#: Scores on a unit sphere differ by at most √2, so that every margin lies in this core.
+#: Scores on a unit sphere differ by at most √2, so that every margin lies in this core; with a shared length, most do.
 WIDE_CORE = LinearCore(base="logistic", tau=2.0, sides=1)
 
 
@@ -57,6 +57,10 @@ def _robust(options: Mapping[str, Any]) -> Loss:
     return partial(robust_loss, radius=1.0, surrogate=WIDE_CORE, reduction="none", **options)
 
 
+def _shared(options: Mapping[str, Any]) -> Loss:
+    return partial(robust_loss, norm="batch", radius=1.0, surrogate=WIDE_CORE, reduction="none", **options)
+
+
 LOSSES: Mapping[str, NoiseLoss] = {
     "ce": NoiseLoss("CE", _cross_entropy),
     "gce": NoiseLoss("GCE", _generalized),
@@ -64,4 +68,5 @@ LOSSES: Mapping[str, NoiseLoss] = {
     "logodds": NoiseLoss("LC log-odds", _logodds),
     "unhinged": NoiseLoss("unhinged", _unhinged, needs_norm=True),
     "robust": NoiseLoss("robust preset", _robust),
+    "shared": NoiseLoss("robust, shared length", _shared),
 }

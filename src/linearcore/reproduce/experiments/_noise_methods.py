@@ -82,6 +82,7 @@ METHODS: Mapping[str, Method] = {
     "logodds": Method("tuned LC, default form", "logodds", _grid(_SCALES), is_beside=True),
     "unhinged-tuned": Method("tuned unhinged, normed scores", "unhinged", _grid(_SCALES)),
     "robust": Method(LOSSES["robust"].label, "robust", _grid(_SCALES)),
+    "shared": Method(LOSSES["shared"].label, "shared", _grid(_SCALES)),
 }
 #: What seconds are enough for.
 SMALL_METHODS: Mapping[str, Method] = {

@@ -73,9 +73,7 @@ class Plan:
         """On a GPU the network is compiled, which makes it faster and nothing else."""
         own, config, is_cuda = self.size.recipe, self.config, torch.device(device).type == "cuda"
         network = f"{own.network}-normed" if LOSSES[self.loss].needs_norm else own.network
-        return replace(
-            own, network=network, decay=config.decay, loss_scale=config.scale, seed=self.seed, compiled=is_cuda
-        )
+        return replace(own, network=network, decay=config.decay, loss_scale=config.scale, seed=self.seed, compiled=is_cuda)
 
     def to_json(self, folder: Path | None) -> dict[str, Any]:
         """As JSON values; where it ran is told by the environment of its record."""

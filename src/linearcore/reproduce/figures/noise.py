@@ -27,6 +27,7 @@ _STYLES = {
     "logodds": (BLUE, "--"),
     "unhinged-tuned": (OLIVE, "--"),
     "robust": (GREEN, "-"),
+    "shared": (GREEN, "--"),
 }
 #: Colours and shapes of the paper's numbers.
 _PAPERS = {"ce": (RED, "o"), "gce": (ORANGE, "s"), "lc": (SKY, "^")}

@@ -160,8 +160,8 @@ CORRECTIONS: tuple[Correction, ...] = (
         "Section 4.3, Figure 5",
         "That wrong labels push with 1 and no more keeps the boundary from moving for them.",
         "At the same scores the linear core pushes every label harder than cross-entropy does, and those in the core, wrong "
-        "ones among them, the hardest. Late in training wrong labels are a larger share of its push than of cross-entropy's. "
-        "It still learns fewer of them, for which the peak is no explanation.",
+        "ones among them, the hardest. Late in training wrong labels are a larger share of its push than of cross-entropy's."
+        " It still learns fewer of them, for which the peak is no explanation.",
         ("gradient-histogram", "noise"),
     ),
 )

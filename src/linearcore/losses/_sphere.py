@@ -1,0 +1,58 @@
+"""Scores of one length: each sample's own, or that of the batch."""
+
+import math
+from typing import Literal, TypeAlias
+
+import torch
+from torch import Tensor
+
+from linearcore._checks import one_of
+from linearcore._typing import compute_dtype
+from linearcore.losses._targets import Rows
+
+#: Whose length is made 1: that of every sample, or the root mean square of a batch's.
+Norm: TypeAlias = Literal["sample", "batch"]
+NORMS: tuple[Norm, ...] = ("sample", "batch")
+
+#: ε, below which a length is no longer divided by. Far below the lengths of scores that say anything, and large enough that
+#: a network whose last layer starts at zero gets a gradient that fits into half precision.
+FLOOR = 1e-3
+
+
+def check_norm(norm: str) -> None:
+    """Raises unless it is one of `NORMS`."""
+    one_of("norm", norm, NORMS)
+
+
+def on_unit_sphere(rows: Rows, norm: Norm) -> Tensor:
+    """(N, C): c / max(L, ε) with c = s − s̄, and −inf for classes that are not there, in float32 for half precisions.
+
+        L = ‖c‖ of the row                     norm="sample"
+        L = √(mean of ‖c‖² over the rows)      norm="batch", of rows that count and in which something is there
+
+    It sees neither a shift of a row nor a factor of all that L is of. Both are taken out first, so that no square overflows
+    and no difference drowns in a large mean; as the result does not depend on them they are constants for every derivative.
+    """
+    scores = rows.scores.to(compute_dtype(rows.scores))
+    if rows.counted is not None:
+        # A row that is ignored may hold anything, and 0 · NaN would come back as its gradient.
+        scores = scores.masked_fill(~rows.counted.unsqueeze(-1), 0.0)
+    present = scores != -math.inf
+    top = scores.detach().amax(-1, keepdim=True)
+    top = top.masked_fill(top == -math.inf, 0.0)  # Nothing is there: zeros then, masked at the end.
+    below = torch.where(present, scores, top) - top
+    size = below.detach().abs().amax(-1, keepdim=True).clamp(min=FLOOR)
+    if norm == "batch":
+        size = torch.cat([size, size.new_full((1, 1), FLOOR)]).amax(0, keepdim=True)
+    below = below / size
+    number = present.to(scores.dtype).sum(-1, keepdim=True)
+    centred = (below - below.sum(-1, keepdim=True) / number.clamp(min=1)).masked_fill(~present, 0.0)
+    square = centred.square().sum(-1, keepdim=True)
+    if norm == "batch":
+        counts = number > 0
+        if rows.counted is not None:
+            counts = counts & rows.counted.unsqueeze(-1)
+        square = square.sum(0, keepdim=True) / counts.to(scores.dtype).sum(0, keepdim=True).clamp(min=1)
+    # Floored before the root, whose slope at zero is infinite.
+    square = torch.maximum(square, (FLOOR / size).square())
+    return (centred / square.sqrt()).masked_fill(~present, -math.inf)
