@@ -68,8 +68,8 @@ def robust_loss(
     - Over all inputs, the risk can only be least where at every input the scores have the order of p: whatever φ, so long as
       it does not rise and falls at 0, and for all wrong labels that leave that order as it is, as uniform ones do.
     - While all margins are in the core, wrong labels at rate η multiply the risk by 1 − η n/(n − 1) and add a constant,
-      batch by batch; over all inputs it is least where s − s̄ is p − 1/n times one number for all. Margins beyond τ, of scores
-      that are longer than τ/(√2·r) times L, are in the tail and push less.
+      batch by batch; over all inputs it is least where s − s̄ is p − 1/n times one number for all. Margins beyond τ, of
+      scores that are longer than τ/(√2·r) times L, are in the tail and push less.
 
     Args:
         norm: whose length is made r: that of each sample, or the root mean square over the batch.

@@ -61,8 +61,8 @@ def test_names_of_losses_tell_everything_that_decides():
         "shared": ("tau=2", "radius=1.0", "norm='batch'"),
     }
     for key, words in told.items():
-        told = describe(LOSSES[key].make({}))
-        assert all(word in told for word in words), told
+        name = describe(LOSSES[key].make({}))
+        assert all(word in name for word in words), name
 
 
 @pytest.mark.parametrize("key", METHODS)
