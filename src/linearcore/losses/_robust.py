@@ -62,14 +62,15 @@ def robust_loss(
     the sphere is two points and the gradient zero: refused; rows with two classes that are there teach nothing.
 
     With `norm="batch"` the length is shared: ŝ = r (s − s̄) / max(L, ε), L the root mean square of ‖s − s̄‖ over the rows that
-    count. Samples that the model is sure of may then have long scores and others short ones, and ‖ŝ‖ is r on average only.
-    The losses of a batch hang together, two classes are welcome, and of the above holds:
+    count, `sample_weight` included. Samples that the model is sure of may then have long scores and others short ones. The
+    losses of a batch hang together: a row of NaN or +inf is in all of them, and of two classes, which are welcome here, a
+    batch of one row teaches nothing. Instead of the above, without class weights and −inf:
 
-    - Over all inputs, the risk can only be least where at every input the scores have the order of p: whatever φ, so long as
-      it does not rise and falls at 0, and for all wrong labels that leave that order as it is, as uniform ones do.
-    - While all margins are in the core, wrong labels at rate η multiply the risk by 1 − η n/(n − 1) and add a constant,
-      batch by batch; over all inputs it is least where s − s̄ is p − 1/n times one number for all. Margins beyond τ, of
-      scores that are longer than τ/(√2·r) times L, are in the tail and push less.
+    - Over all inputs, the risk can only be least where at every input the scores have the order of p. φ has to be smooth and
+      not to rise; wrong labels may do what they like so long as they leave that order, as uniform ones do.
+    - While all margins are in the core, uniformly wrong labels at rate η < 1 − 1/n multiply the risk by 1 − η n/(n − 1) and
+      add a constant, batch by batch; over all inputs it is least where s − s̄ is p − 1/n times one positive number for all.
+      Only scores that are longer than τ/(√2·r) times L can have margins beyond τ, in the tail, and push less.
 
     Args:
         norm: whose length is made r: that of each sample, or the root mean square over the batch.
@@ -105,7 +106,8 @@ def robust_loss(
     def row_losses(rows: Rows, labels: Labels) -> Tensor:
         if norm == "sample":
             check_sphere(rows.scores.shape[1])
-        return scale * dense_rows(kernel, radius * on_unit_sphere(rows, norm), labels, backend)
+        put = on_unit_sphere(rows, norm, rows.per_row("sample_weight", sample_weight))
+        return scale * dense_rows(kernel, radius * put, labels, backend)
 
     return batch_loss(
         row_losses,

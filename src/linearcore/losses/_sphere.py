@@ -24,19 +24,27 @@ def check_norm(norm: str) -> None:
     one_of("norm", norm, NORMS)
 
 
-def on_unit_sphere(rows: Rows, norm: Norm) -> Tensor:
+def on_unit_sphere(rows: Rows, norm: Norm, sample_weight: Tensor | None = None) -> Tensor:
     """(N, C): c / max(L, ε) with c = s − s̄, and −inf for classes that are not there, in float32 for half precisions.
 
         L = ‖c‖ of the row                     norm="sample"
-        L = √(mean of ‖c‖² over the rows)      norm="batch", of rows that count and in which something is there
+        L = √(Σ w ‖c‖² / Σ w)                  norm="batch", over rows that count and in which something is there
 
     It sees neither a shift of a row nor a factor of all that L is of. Both are taken out first, so that no square overflows
     and no difference drowns in a large mean; as the result does not depend on them they are constants for every derivative.
+
+    Args:
+        rows: the batch.
+        norm: whose length L is.
+        sample_weight: (N,) w, 1 if None. A row of weight 0 does not count.
     """
     scores = rows.scores.to(compute_dtype(rows.scores))
-    if rows.counted is not None:
+    counted = rows.counted
+    if norm == "batch" and sample_weight is not None:
+        counted = sample_weight != 0 if counted is None else counted & (sample_weight != 0)
+    if counted is not None:
         # A row that is ignored may hold anything, and 0 · NaN would come back as its gradient.
-        scores = scores.masked_fill(~rows.counted.unsqueeze(-1), 0.0)
+        scores = scores.masked_fill(~counted.unsqueeze(-1), 0.0)
     present = scores != -math.inf
     top = scores.detach().amax(-1, keepdim=True)
     top = top.masked_fill(top == -math.inf, 0.0)  # Nothing is there: zeros then, masked at the end.
@@ -49,10 +57,13 @@ def on_unit_sphere(rows: Rows, norm: Norm) -> Tensor:
     centred = (below - below.sum(-1, keepdim=True) / number.clamp(min=1)).masked_fill(~present, 0.0)
     square = centred.square().sum(-1, keepdim=True)
     if norm == "batch":
-        counts = number > 0
-        if rows.counted is not None:
-            counts = counts & rows.counted.unsqueeze(-1)
-        square = square.sum(0, keepdim=True) / counts.to(scores.dtype).sum(0, keepdim=True).clamp(min=1)
+        shares = (number > 0).to(scores.dtype)
+        if counted is not None:
+            shares = shares * counted.unsqueeze(-1)
+        if sample_weight is not None:
+            shares = shares * sample_weight.to(scores.dtype).unsqueeze(-1)
+        total = shares.sum(0, keepdim=True)
+        square = (shares * square).sum(0, keepdim=True) / torch.where(total == 0, 1.0, total)
     # Floored before the root, whose slope at zero is infinite.
     square = torch.maximum(square, (FLOOR / size).square())
     return (centred / square.sqrt()).masked_fill(~present, -math.inf)

@@ -98,6 +98,21 @@ def test_rows_that_do_not_count_have_no_say_in_the_length() -> None:
     torch.testing.assert_close(13 * gradient[:12], without)
 
 
+@pytest.mark.parametrize("soft", (False, True), ids=("hard", "soft"))
+def test_a_sample_of_weight_2_is_there_twice_and_one_of_0_is_not(soft: bool) -> None:
+    target = PROBABILITY if soft else TARGET
+    weights = torch.tensor([2.0, 1, 0, 1, 1, 3, 1, 0, 1, 1, 1, 2], dtype=torch.float64)
+    rows = torch.arange(12).repeat_interleave(weights.long())
+    expected = shared(SCORES[rows], target[rows], reduction="sum")
+    torch.testing.assert_close(shared(SCORES, target, sample_weight=weights, reduction="sum"), expected)
+    odd = SCORES.clone()
+    odd[2], odd[7] = math.nan, 1e300
+    loss, gradient = with_gradient(odd, target, sample_weight=weights, reduction="sum")
+    torch.testing.assert_close(loss, expected)
+    assert gradient.isfinite().all() and (gradient[[2, 7]] == 0).all() and (gradient[0] != 0).any()
+    assert shared(SCORES, target, sample_weight=0 * weights, reduction="sum") == 0
+
+
 def test_only_the_common_length_is_taken_out() -> None:
     loss, gradient = with_gradient(SCORES, TARGET, reduction="none")
     shift = torch.arange(12, dtype=torch.float64)[:, None]
@@ -237,6 +252,22 @@ def test_the_least_risk_has_the_order_of_the_probabilities_at_every_input(n: int
     for law in (p, 0.5 * p + 0.5 / n):  # The second is p with uniformly wrong labels.
         best = minimised(law, surrogate=LinearCore(tau=tau))
         assert torch.equal(best.argsort(1), p.argsort(1))
+
+
+def test_a_kink_makes_ties_which_is_why_the_hinge_is_left_out() -> None:
+    """p = (.45, .40, .15), r = √⅔: on the whole circle nothing is better than a tie at the top."""
+    p = torch.tensor([0.45, 0.40, 0.15], dtype=torch.float64)
+    angles = torch.linspace(0, 2 * math.pi, 20001, dtype=torch.float64)
+    first = torch.tensor([1, 1, -2], dtype=torch.float64) / math.sqrt(6)
+    second = torch.tensor([1, -1, 0], dtype=torch.float64) / math.sqrt(2)
+    circle = angles.cos()[:, None] * first + angles.sin()[:, None] * second
+    law = p.expand(20001, 3)
+    risks = shared(circle, law, surrogate=Hinge(), radius=math.sqrt(2 / 3), reduction="none")
+    best = circle[risks.argmin()]
+    assert float((best[0] - best[1]).abs()) < 1e-3
+    smooth = shared(circle, law, surrogate=LinearCore(tau=0.9), radius=math.sqrt(2 / 3), reduction="none")
+    best = circle[smooth.argmin()]
+    assert float(best[0] - best[1]) > 1e-3
 
 
 @pytest.mark.parametrize("n", (2, 3, 5))

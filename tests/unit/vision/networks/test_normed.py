@@ -32,11 +32,9 @@ def test_in_evaluation_a_score_does_not_depend_on_the_others():
 
 
 def test_nothing_is_learned_in_the_norm():
-    built = NETWORKS["small-normed"](4, 1, 2)
-    assert [name for name, _ in built.named_parameters()] == [
-        f"network.{name}" for name, _ in NETWORKS["small"](4, 1, 2).named_parameters()
-    ]
-    assert isinstance(NETWORKS["resnet18-normed"](4, 1, 2), NormedScores)
+    for name in ("small", "resnet18"):
+        plain, normed = (dict(NETWORKS[key](4, 1, 2).named_parameters()) for key in (name, f"{name}-normed"))
+        assert list(normed) == [f"network.{key}" for key in plain]
 
 
 def test_unhinged_loss_ends_where_it_diverges_on_raw_scores():
