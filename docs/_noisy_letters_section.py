@@ -50,5 +50,6 @@ _TEXT = """## Training with wrong labels, 26 classes, CPU
 UCI letter recognition, 6,000 rows, two hidden layers of 256 units with batch norm, SGD with momentum and weight decay for 60
 epochs: enough to learn wrong labels by heart. Every loss was multiplied by each of eight scales, and the scale taken that
 agreed with most of 2,500 held-out labels, as wrong as the others, on a seed that does not count. Mean and standard deviation
-over {seeds} seeds, which draw their own wrong labels; bold is the best mean. The forms are means over the competitors.
+over {seeds} seeds, which draw their own wrong labels; bold is the best mean. The forms are means over the competitors. The
+unhinged loss has no least value, so that its network has batch norm behind its scores.
 """
