@@ -160,8 +160,8 @@ CORRECTIONS: tuple[Correction, ...] = (
         "Section 4.3, Figure 5",
         "That wrong labels push with 1 and no more keeps the boundary from moving for them.",
         "Against one competitor and at the same scores the linear core pushes every label harder than cross-entropy does, "
-        "and all in the core, wrong ones among them, the hardest. It does learn fewer of them; the peak does not explain it. "
-        "As a mean over the competitors it pushes less in all, against the same weight decay.",
+        "and all in the core, wrong ones among them, the hardest. It does learn fewer of them; the peak does not explain it."
+        " As a mean over the competitors it pushes less in all, against the same weight decay.",
         ("gradient-histogram", "noise"),
     ),
 )
