@@ -188,6 +188,8 @@ def search_section(records: Sequence[dict[str, Any]]) -> list[str]:
         epochs=recipe["epochs"], rate=f"{100 * noise['rate']:g}", held=f"{settings['held_out']:,}",
         error=f"{100 * (0.25 / settings['held_out']) ** 0.5:.1f}", right=f"{100 * (1 - noise['rate']):g}",
     )  # fmt: skip
+    if any(name.startswith("shared length") for name in found):
+        about = f"{about} {_SHARED}"
     head = ["agreement, %", *(f"scale {scale:g}" for scale in scales)]
     made_by = " ".join(_made_by(record) for record in records)
     return ["## Which form", wrapped(f"{about} {made_by}"), table(head, lines)]
@@ -221,5 +223,7 @@ _SEARCH = """A sweep with a small network, to see which linear core is worth a l
 wrong labels by instance, one seed, the same order, rate and weight decay for all, and the loss times some scales. The
 figures are agreements with {held} held-out labels, as wrong as the others (standard error up to {error} points): a network
 that is always right would agree with about {right} %, and nobody looked at a true label. The best of a row is bold, and the
-best row first; – was not tried. "Sphere of radius 1" is the preset, `RobustLinearCoreLoss`, and "shared length" the same
-with `norm="batch"`; pairwise and centered are means over the competitors."""
+best row first; – was not tried. "Sphere of radius 1" is the preset, `RobustLinearCoreLoss`; pairwise and centered are means
+over the competitors."""
+
+_SHARED = """"Shared length" is the preset with `norm="batch"`."""
