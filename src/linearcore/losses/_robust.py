@@ -87,6 +87,7 @@ def robust_loss(
         ValueError, TypeError: if shapes, dtypes or options do not fit.
 
     Example:
+        >>> import torch
         >>> scores = torch.tensor([[3.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
         >>> robust_loss(scores, torch.tensor([0, 0]), reduction="none")
         tensor([2.1615, 3.3863])

@@ -129,7 +129,7 @@ def test_pushes_and_the_sweep_have_sections_of_their_own(images, tmp_path):
     assert f"{head}\n| sphere | – | 51.00 | **52.00** |\n| CE | **50.50** | 50.00 | failed |" in sweep
     assert "Shared length" not in sweep
     put(further, [row | {"loss": "shared length, τ = 1"}], held_out=2500, noise={"rate": 0.3}, recipe={"epochs": 7})
-    assert '"Shared length" is the preset' in images.page(tmp_path, [search, further])
+    assert '"Shared length" is the preset with' in words(images.page(tmp_path, [search, further]))
 
 
 def test_no_line_is_too_long_but_in_tables(written):
