@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 #: Takes scores (N, C) and class indices (N,), gives losses (N,).
@@ -16,9 +17,10 @@ class Networks:
         seeds: S seeds, one per start.
         copies: R, how many networks start from each.
         sizes: inputs, hidden units, outputs.
+        is_normed: whether scores are normalised over the batch, as by `linearcore.vision.networks.NormedScores`.
     """
 
-    def __init__(self, seeds: Sequence[int], copies: int, sizes: tuple[int, int, int]) -> None:
+    def __init__(self, seeds: Sequence[int], copies: int, sizes: tuple[int, int, int], *, is_normed: bool = False) -> None:
         inputs, hidden, outputs = sizes
         generators = [torch.Generator().manual_seed(seed) for seed in seeds]
         self.seeds, self.copies = tuple(seeds), copies
@@ -33,10 +35,19 @@ class Networks:
             )
         ]
 
-    def scores(self, inputs: Tensor) -> Tensor:
+        count = len(seeds) * copies * outputs
+        self._running = (torch.zeros(count), torch.ones(count)) if is_normed else None
+
+    def scores(self, inputs: Tensor, *, is_training: bool = False) -> Tensor:
         """Scores (S·R, B, C) for inputs (S·R, B, D), each network its own."""
         first, first_bias, second, second_bias = self.parameters
-        return torch.baddbmm(second_bias, torch.baddbmm(first_bias, inputs, first).relu(), second)
+        scores = torch.baddbmm(second_bias, torch.baddbmm(first_bias, inputs, first).relu(), second)
+        if self._running is None:
+            return scores
+        # Every class of every network is a feature of its own. One row has no variance to learn from.
+        features = scores.transpose(0, 1)
+        normed = F.batch_norm(features.flatten(1), *self._running, training=is_training and len(features) > 1)
+        return normed.unflatten(1, features.shape[1:]).transpose(0, 1)
 
     def accuracy(self, inputs: Tensor, labels: Tensor) -> Tensor:
         """Share of right answers, (S, R), on inputs (S, B, D); labels (S, R, B), or (S, 1, B) for all copies alike."""
@@ -80,7 +91,8 @@ def train(
         order = order.repeat_interleave(networks.copies, 0)
         for start in range(0, count, batch_size):
             rows = order[:, start : start + batch_size]
-            losses = loss(networks.scores(inputs[network, rows]).flatten(0, 1), labels[network, rows].flatten())
+            scores = networks.scores(inputs[network, rows], is_training=True)
+            losses = loss(scores.flatten(0, 1), labels[network, rows].flatten())
             optimizer.zero_grad()
             # No network has weights in common with another: the gradient of the sum is each network's own.
             (losses.sum() / rows.shape[1]).backward()

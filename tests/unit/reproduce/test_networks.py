@@ -1,11 +1,13 @@
 """Networks trained side by side are what they would be each alone."""
 
+import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from linearcore._threads import one_thread
 from linearcore.reproduce._networks import Networks, train
+from linearcore.vision.networks import NormedScores
 
 SEEDS, COPIES, COUNT = (4, 9), 3, 50
 
@@ -20,9 +22,11 @@ def cross_entropy(scores: Tensor, target: Tensor) -> Tensor:
     return F.cross_entropy(scores, target, reduction="none")
 
 
-def trained_alone(start: list[Tensor], inputs: Tensor, labels: Tensor, seed: int) -> nn.Module:
+def trained_alone(start: list[Tensor], inputs: Tensor, labels: Tensor, seed: int, is_normed: bool) -> nn.Module:
     first, first_bias, second, second_bias = start
-    network = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3))
+    network: nn.Module = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3))
+    if is_normed:
+        network = NormedScores(network, 3)
     with torch.no_grad():
         for parameter, value in zip(network.parameters(), (first.T, first_bias[0], second.T, second_bias[0]), strict=True):
             parameter.copy_(value)
@@ -33,20 +37,28 @@ def trained_alone(start: list[Tensor], inputs: Tensor, labels: Tensor, seed: int
             optimizer.zero_grad()
             F.cross_entropy(network(inputs[rows]), labels[rows]).backward()
             optimizer.step()
-    return network
+    return network.eval()
 
 
-def test_side_by_side_is_one_by_one():
+@pytest.mark.parametrize("is_normed", (False, True))
+def test_side_by_side_is_one_by_one(is_normed):
     inputs, labels = data()
-    networks = Networks(SEEDS, COPIES, (6, 5, 3))
+    networks = Networks(SEEDS, COPIES, (6, 5, 3), is_normed=is_normed)
     starts = [parameter.detach().clone() for parameter in networks.parameters]
     assert list(train(networks, inputs, labels, cross_entropy, learning_rate=0.01, epochs=3, batch_size=16)) == [1, 2, 3]
     together = networks.scores(inputs.repeat_interleave(COPIES, 0))
     for row, seed in enumerate(SEEDS):
         for copy in range(COPIES):
             index = row * COPIES + copy
-            alone = trained_alone([start[index] for start in starts], inputs[row], labels[row, copy], seed)
+            alone = trained_alone([start[index] for start in starts], inputs[row], labels[row, copy], seed, is_normed)
             torch.testing.assert_close(together[index], alone(inputs[row]), rtol=1e-3, atol=1e-4)
+
+
+def test_a_last_batch_of_one_has_no_norm_of_its_own():
+    inputs, labels = data()
+    networks = Networks(SEEDS, COPIES, (6, 5, 3), is_normed=True)
+    assert list(train(networks, inputs, labels, cross_entropy, learning_rate=0.01, epochs=1, batch_size=COUNT - 1)) == [1]
+    assert networks.scores(inputs.repeat_interleave(COPIES, 0)).isfinite().all()
 
 
 def test_copies_start_alike_and_seeds_do_not():
