@@ -41,12 +41,15 @@ class Networks:
     def scores(self, inputs: Tensor, *, is_training: bool = False) -> Tensor:
         """Scores (S·R, B, C) for inputs (S·R, B, D), each network its own."""
         first, first_bias, second, second_bias = self.parameters
-        scores = torch.baddbmm(second_bias, torch.baddbmm(first_bias, inputs, first).relu(), second)
+        hidden = torch.baddbmm(first_bias, inputs, first).relu()
         if self._running is None:
-            return scores
-        # Every class of every network is a feature of its own. One row has no variance to learn from.
-        features = scores.transpose(0, 1)
-        normed = F.batch_norm(features.flatten(1), *self._running, training=is_training and len(features) > 1)
+            return torch.baddbmm(second_bias, hidden, second)
+        # Every class of every network is a feature of its own. A norm takes any bias away, whose gradient would be nothing
+        # but rounding, which Adam makes as large as any other. One row has no variance to learn from.
+        features = torch.bmm(hidden, second).transpose(0, 1)
+        mean, variance = self._running
+        is_learned = is_training and len(features) > 1
+        normed: Tensor = F.batch_norm(features.flatten(1), mean, variance, training=is_learned)
         return normed.unflatten(1, features.shape[1:]).transpose(0, 1)
 
     def accuracy(self, inputs: Tensor, labels: Tensor) -> Tensor:

@@ -1,9 +1,9 @@
 """The demo: one small network, several losses, digits whose training labels are partly wrong.
 
 What is held equal: for each seed, every loss gets the same split, the same wrong labels, the same initial weights and the
-same batches; the unhinged loss alone has batch norm behind its scores. What is chosen: for each loss and rate one learning rate from one grid, the one with the best mean accuracy
-over the seeds on a validation part whose labels are as wrong as the training labels. Test labels are clean and play no
-part in the choice.
+same batches; the unhinged loss alone has batch norm behind its scores. What is chosen: for each loss and rate one learning
+rate from one grid, the one with the best mean accuracy over the seeds on a validation part whose labels are as wrong as the
+training labels. Test labels are clean and play no part in the choice.
 """
 
 from dataclasses import asdict, dataclass

@@ -26,6 +26,7 @@ def trained_alone(start: list[Tensor], inputs: Tensor, labels: Tensor, seed: int
     first, first_bias, second, second_bias = start
     network: nn.Module = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3))
     if is_normed:
+        network[2].bias.requires_grad_(False)
         network = NormedScores(network, 3)
     with torch.no_grad():
         for parameter, value in zip(network.parameters(), (first.T, first_bias[0], second.T, second_bias[0]), strict=True):

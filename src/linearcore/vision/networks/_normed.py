@@ -7,7 +7,8 @@ class NormedScores(nn.Module):
     """A network whose scores are normalised over the batch, each class for itself: mean 0 and variance 1.
 
     For losses that have no least value, such as the unhinged one: with raw scores they diverge, or weight decay takes
-    everything. In evaluation the running mean and variance are taken, as batch norm does.
+    everything. In evaluation the running mean and variance are taken, as batch norm does. A bias of the last layer is taken
+    away again; with Adam leave it out, which would make steps of the rounding that is its gradient.
 
     Args:
         network: gives scores (N, num_classes).
