@@ -49,8 +49,8 @@ class Networks:
         features = torch.bmm(hidden, second).transpose(0, 1)
         mean, variance = self._running
         is_learned = is_training and len(features) > 1
-        normed: Tensor = F.batch_norm(features.flatten(1), mean, variance, training=is_learned)
-        return normed.unflatten(1, features.shape[1:]).transpose(0, 1)
+        normed = F.batch_norm(features.flatten(1), mean, variance, training=is_learned)
+        return normed.view(features.shape).transpose(0, 1)
 
     def accuracy(self, inputs: Tensor, labels: Tensor) -> Tensor:
         """Share of right answers, (S, R), on inputs (S, B, D); labels (S, R, B), or (S, 1, B) for all copies alike."""
