@@ -58,6 +58,8 @@ LOSSES: dict[str, Loss] = {
     "LC robust": robust_loss,
     "LC robust, shared length": partial(robust_loss, norm="batch"),
 }
+#: Whose network is not the others': nothing else keeps its scores from growing.
+NORMED = "unhinged, normed scores"
 LAWS: dict[str, Callable[[Pool, int], NoisyLabels]] = {
     "0 %": lambda pool, seed: symmetric(pool.labels, 0.0, num_classes=26, seed=seed),
     "symmetric 40 %": lambda pool, seed: symmetric(pool.labels, 0.4, num_classes=26, seed=seed),
@@ -120,7 +122,7 @@ def _trained(inputs: Tensor, labels: Tensor, loss: str, scale: float, seed: int,
             nn.Sequential(nn.Linear(before, after), nn.BatchNorm1d(after), nn.ReLU()) for before, after in pairwise(sizes)
         ]
         network: nn.Module = nn.Sequential(*blocks, nn.Linear(plan.hidden, 26))
-    if loss.endswith("normed scores"):
+    if loss == NORMED:
         network = NormedScores(network, 26)
     optimizer = torch.optim.SGD(network.parameters(), RATE, momentum=MOMENTUM, weight_decay=DECAY)
     steps = plan.epochs * (len(inputs) // BATCH)

@@ -212,7 +212,8 @@ labels by instance. "Agreement" is with held-out labels, as wrong as those of tr
 rates and for both laws. Tries were changed once, after ten final runs had been seen: before, they were of twenty epochs, and
 the best two were repeated in full. The unhinged loss has no least value: on raw scores it diverged, or weight decay took
 everything. So its network has batch norm behind its scores, as in the released code of Patrini et al. (2017), without that
-norm's learned scale. All other losses have the paper's network as it is."""
+norm's learned scale. All other losses have the paper's network as it is. This norm, and the row with a shared length, came
+after some final runs of the other losses had been seen."""
 
 _FINDING = """After the last epoch, how well the scores tell wrong training labels from right ones: areas under the curve, by
 the margin of the given label and by its loss. [Finding wrong labels](finding-wrong-labels.md) does this with your own."""

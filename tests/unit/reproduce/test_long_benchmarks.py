@@ -11,6 +11,7 @@ import torch
 
 from linearcore.reproduce.experiments._noise_images import draw_labels, read_images
 from linearcore.vision import hold_out
+from linearcore.vision.networks import NormedScores
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 
@@ -45,6 +46,14 @@ def test_everything_that_decides_a_variant_of_chains_is_told(script):
     for other in ({"name": "rank 64, unary ½"}, {"rate": 0.02}, {"seed": 1}, {"name": "token cross-entropy"}):
         assert variants._depends(**usual | other) != told, other
     assert told["epochs"] == 4 and told["hidden"] == 16 and told["batch"] == 8
+
+
+def test_only_a_loss_without_a_least_value_has_normed_scores_on_letters(script):
+    letters = script("noisy_letters")
+    inputs, labels = torch.randn(256, 16, generator=torch.Generator().manual_seed(0)), torch.arange(256) % 26
+    for name in letters.LOSSES:
+        network = letters._trained(inputs, labels, name, 1.0, 0, letters.QUICK)
+        assert isinstance(network, NormedScores) == ("unhinged" in name)
 
 
 def test_sweep_trains_and_judges_with_wrong_labels_and_every_scale(script, monkeypatch):
