@@ -3,8 +3,9 @@
 Every candidate trains the same network on CIFAR-10 with 40 % of wrong labels (instance-dependent noise as in
 `linearcore reproduce noise`), with the same seed, order, rate and weight decay, and is judged by 5,000 held-out labels that
 are as wrong: nobody looks at a true label, neither here nor when choosing from the table. Cross-entropy, GCE and the
-unhinged loss (with normed scores, since it has no least value) stand beside them. `linearcore reproduce noise` tunes what is
-worth it on a ResNet-18, with the same number of tries as its rivals.
+unhinged loss stand beside them. It has no least value and has normed scores (`linearcore.NormedScores`), and so has the
+balanced preset, with a sphere before. `linearcore reproduce noise` tunes what is worth it on a ResNet-18, with the same
+number of tries as its rivals.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from linearcore import LinearCore, multiclass_loss
 from linearcore._progress import Progress
 from linearcore._record import write_record
 from linearcore.losses import robust_loss
+from linearcore.losses._sphere import Norm
 from linearcore.losses.rivals import cross_entropy, generalized_cross_entropy, unhinged
 from linearcore.reproduce.experiments._noise_images import check_data, draw_labels, read_images
 from linearcore.vision import Recipe, Run, hold_out, train_many
@@ -45,8 +47,8 @@ def _sphere(radius: float) -> Loss:
     return partial(robust_loss, radius=radius, surrogate=LinearCore(tau=2.0), reduction="none")
 
 
-def _shared(tau: float) -> Loss:
-    return partial(robust_loss, norm="batch", surrogate=LinearCore(tau=tau), reduction="none")
+def _normed(norm: Norm, tau: float) -> Loss:
+    return partial(robust_loss, norm=norm, surrogate=LinearCore(tau=tau), reduction="none")
 
 
 CANDIDATES: dict[str, Loss] = {
@@ -60,13 +62,15 @@ CANDIDATES: dict[str, Loss] = {
     "centered, sharpness 4": _core("centered", sharpness=4.0),
     "sphere of radius 1": _sphere(1.0),
     "sphere of radius 3": _sphere(3.0),
-    "shared length": _shared(2.0),
-    "shared length, τ = 1": _shared(1.0),
-    "shared length, τ = 0.5": _shared(0.5),
+    "shared length": _normed("batch", 2.0),
+    "shared length, τ = 1": _normed("batch", 1.0),
+    "shared length, τ = 0.5": _normed("batch", 0.5),
     "unhinged, normed scores": partial(unhinged, reduction="none"),
+    "balanced": _normed("class", 2.0),
+    "balanced, τ = 0.5": _normed("class", 0.5),
 }
-#: Whose network is not the others': nothing else keeps its scores from growing.
-NORMED = "unhinged, normed scores"
+#: Whose network is not the others'.
+ENDINGS = {"unhinged, normed scores": "-normed", "balanced": "-balanced", "balanced, τ = 0.5": "-balanced"}
 
 
 def main() -> int:
@@ -142,8 +146,7 @@ def search(
 
 def recipe_of(recipe: Recipe, name: str, scale: float) -> Recipe:
     """What a candidate changes."""
-    network = f"{recipe.network}-normed" if name == NORMED else recipe.network
-    return replace(recipe, network=network, loss_scale=scale)
+    return replace(recipe, network=recipe.network + ENDINGS.get(name, ""), loss_scale=scale)
 
 
 def arguments() -> argparse.Namespace:
@@ -153,7 +156,8 @@ def arguments() -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="examples:\n  python benchmarks/robust_search.py --data DIR --device cuda\n"
         "  python benchmarks/robust_search.py --data DIR --device cuda --only centered --scales 1000,100\n"
-        "  python benchmarks/robust_search.py --data DIR --device cuda --only 'shared;normed'",
+        "  python benchmarks/robust_search.py --data DIR --device cuda --only 'shared;normed'\n"
+        "  python benchmarks/robust_search.py --data DIR --device cuda --only balanced",
     )
     parser.add_argument("--data", type=Path, help="the folder that holds CIFAR-10")
     parser.add_argument("--device", default="cpu", help="where to train (default: %(default)s)")

@@ -50,6 +50,7 @@ _TEXT = """## Training with wrong labels, 26 classes, CPU
 UCI letter recognition, 6,000 rows, two hidden layers of 256 units with batch norm, SGD with momentum and weight decay for 60
 epochs: enough to learn wrong labels by heart. Every loss was multiplied by each of eight scales, and the scale taken that
 agreed with most of 2,500 held-out labels, as wrong as the others, on a seed that does not count. Mean and standard deviation
-over {seeds} seeds, which draw their own wrong labels; bold is the best mean. The forms are means over the competitors. The
-unhinged loss has no least value, so that its network has batch norm behind its scores.
+over {seeds} seeds, which draw their own wrong labels; bold is the best mean. The forms are means over the competitors.
+"Normed scores" and "balanced" have `NormedScores` behind the last layer, without its sphere and with it: the unhinged loss
+because it has no least value, CE and GCE to tell what the norm does from what the loss does.
 """

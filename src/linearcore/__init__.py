@@ -1,6 +1,6 @@
 """Linear-Core surrogate losses for PyTorch: convex, smooth, and exactly linear around margin zero."""
 
-from linearcore.heads import ChainCRF, ChainSSVM, LinearCoreChain
+from linearcore.heads import ChainCRF, ChainSSVM, LinearCoreChain, NormedScores
 from linearcore.losses import (
     BinaryLinearCoreLoss,
     Centered,
@@ -38,6 +38,7 @@ __all__ = [
     "LinearCoreLoss",
     "LogOdds",
     "Logistic",
+    "NormedScores",
     "Pairwise",
     "RobustLinearCoreLoss",
     "SmoothedHinge",

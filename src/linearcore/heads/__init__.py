@@ -1,4 +1,4 @@
-"""Heads: modules with parameters that turn a network's emissions into a loss over structures, and decode.
+"""Heads: modules behind a network. Those of chains turn its emissions into a loss over structures, and decode.
 
 All chain heads have one interface, torchcrf's and more; the loss is the word that changes:
 
@@ -6,12 +6,15 @@ All chain heads have one interface, torchcrf's and more; the loss is the word th
     head = ChainCRF(num_tags)            log-likelihood, O(L·|Y|²), with posteriors
     head = ChainSSVM(num_tags)           hinge of the most violated sequence, O(L·|Y|²)
 
+A classifier can end in `NormedScores`, which has no parameters and whose scores any loss can take.
+
 This layer checks, lays out and reduces; the computation is in `kernels`.
 """
 
 from linearcore.heads._chain import ChainHead
 from linearcore.heads._crf import ChainCRF
 from linearcore.heads._linear_core import LinearCoreChain
+from linearcore.heads._normed_scores import NormedScores
 from linearcore.heads._ssvm import ChainSSVM
 
-__all__ = ["ChainCRF", "ChainHead", "ChainSSVM", "LinearCoreChain"]
+__all__ = ["ChainCRF", "ChainHead", "ChainSSVM", "LinearCoreChain", "NormedScores"]

@@ -10,7 +10,7 @@ from linearcore.kernels import Labels, dense_rows
 from linearcore.losses._batch import batch_loss
 from linearcore.losses._forms import Pairwise
 from linearcore.losses._multiclass import check_surrogate
-from linearcore.losses._sphere import Norm, check_norm, on_unit_sphere
+from linearcore.losses._sphere import Norm, check_norm, in_class_units, on_unit_sphere
 from linearcore.losses._targets import Rows
 from linearcore.surrogates import LinearCore, Surrogate
 
@@ -72,8 +72,21 @@ def robust_loss(
       add a constant, batch by batch; over all inputs it is least where s − s̄ is p − 1/n times one positive number for all.
       Only scores that are longer than τ/(√2·r) times L can have margins beyond τ, in the tail, and push less.
 
+    With `norm="class"` the network has normed its scores itself: it ends in `linearcore.NormedScores(n, sphere=True)`, which
+    gives every class the mean 0 and the variance 1 over the batch, and keeps the means for later. ŝ = r √(n − 1)/n · s, in
+    whose unit n equally frequent classes that are told apart without doubt have margins of r. While all margins are in the
+    core, with the mean over a batch and without class weights:
+
+    - Only the covariance of each class's scores with its labels counts. Labels that are replaced with probability η < 1 by a
+      draw from *any* law, the same for all inputs, multiply the risk of every network by 1 − η and add a constant.
+    - If every input has one true label, the risk is least exactly where each class's scores are its normed membership, with
+      the true class ahead, whatever those wrong labels are and however rare a class is.
+    - Otherwise it asks which class an input has more of than others have, not which is likeliest: where classes overlap
+      *and* are not equally frequent, the answer at the least risk can differ from the likeliest class.
+
     Args:
-        norm: whose length is made r: that of each sample, or the root mean square over the batch.
+        norm: whose length is made r: that of each sample, the root mean square over the batch, or that of each class, which
+            the network has to see to.
         radius: r, the length of ŝ.
         surrogate: φ.
         scale: a factor of the loss. It counts against weight decay and other terms; Adam does not see it.
@@ -107,7 +120,10 @@ def robust_loss(
     def row_losses(rows: Rows, labels: Labels) -> Tensor:
         if norm == "sample":
             check_sphere(rows.scores.shape[1])
-        put = on_unit_sphere(rows, norm, rows.per_row("sample_weight", sample_weight))
+        if norm == "class":
+            put = in_class_units(rows)
+        else:
+            put = on_unit_sphere(rows, norm, rows.per_row("sample_weight", sample_weight))
         return scale * dense_rows(kernel, radius * put, labels, backend)
 
     return batch_loss(
@@ -132,7 +148,7 @@ def is_symmetric(surrogate: Surrogate, radius: float, norm: Norm = "sample") -> 
         >>> is_symmetric(LinearCore(tau=1.5), radius=1.0, norm="batch")  # One sample may be as long as it likes.
         False
     """
-    if surrogate.core is None or norm == "batch":
+    if surrogate.core is None or norm != "sample":
         return False
     low, high = surrogate.core
     largest = math.sqrt(2) * radius

@@ -1,4 +1,4 @@
-"""Scores of one length: each sample's own, or that of the batch."""
+"""Scores of one length: each sample's own, or that of the batch, or of each class where the network has seen to it."""
 
 import math
 from typing import Literal, TypeAlias
@@ -10,9 +10,10 @@ from linearcore._checks import one_of
 from linearcore._typing import compute_dtype
 from linearcore.losses._targets import Rows
 
-#: Whose length is made 1: that of every sample, or the root mean square of a batch's.
-Norm: TypeAlias = Literal["sample", "batch"]
-NORMS: tuple[Norm, ...] = ("sample", "batch")
+#: Whose length is made 1: that of every sample, the root mean square of a batch's, or nobody's, since the network has given
+#: every class the mean 0 and the variance 1.
+Norm: TypeAlias = Literal["sample", "batch", "class"]
+NORMS: tuple[Norm, ...] = ("sample", "batch", "class")
 
 #: ε, below which a length is no longer divided by. Far below the lengths of scores that say anything, and large enough that
 #: a network whose last layer starts at zero gets a gradient that fits into half precision.
@@ -22,6 +23,21 @@ FLOOR = 1e-3
 def check_norm(norm: str) -> None:
     """Raises unless it is one of `NORMS`."""
     one_of("norm", norm, NORMS)
+
+
+def in_class_units(rows: Rows) -> Tensor:
+    """(N, C): √(C − 1)/C · s, in float32 for half precisions.
+
+    Of C classes that are equally frequent and told apart without doubt, scores of mean 0 and variance 1 are √(C − 1) and
+    −1/√(C − 1). In this unit their margins are 1.
+    """
+    classes = rows.scores.shape[1]
+    return math.sqrt(max(0, classes - 1)) / max(1, classes) * _without(rows, rows.counted)
+
+
+def on_unit_rows(scores: Tensor) -> Tensor:
+    """(N, C): every row of scores (N, C) as `on_unit_sphere` puts it there, each with its own length."""
+    return on_unit_sphere(Rows(scores, None, None, None, scores.shape[:1]), "sample")
 
 
 def on_unit_sphere(rows: Rows, norm: Norm, sample_weight: Tensor | None = None) -> Tensor:
@@ -38,13 +54,10 @@ def on_unit_sphere(rows: Rows, norm: Norm, sample_weight: Tensor | None = None) 
         norm: whose length L is.
         sample_weight: (N,) w, 1 if None. A row of weight 0 does not count.
     """
-    scores = rows.scores.to(compute_dtype(rows.scores))
     counted = rows.counted
     if norm == "batch" and sample_weight is not None:
         counted = sample_weight != 0 if counted is None else counted & (sample_weight != 0)
-    if counted is not None:
-        # A row that is ignored may hold anything, and 0 · NaN would come back as its gradient.
-        scores = scores.masked_fill(~counted.unsqueeze(-1), 0.0)
+    scores = _without(rows, counted)
     present = scores != -math.inf
     top = scores.detach().amax(-1, keepdim=True)
     top = top.masked_fill(top == -math.inf, 0.0)  # Nothing is there: zeros then, masked at the end.
@@ -67,3 +80,9 @@ def on_unit_sphere(rows: Rows, norm: Norm, sample_weight: Tensor | None = None) 
     # Floored before the root, whose slope at zero is infinite.
     square = torch.maximum(square, (FLOOR / size).square())
     return (centred / square.sqrt()).masked_fill(~present, -math.inf)
+
+
+def _without(rows: Rows, counted: Tensor | None) -> Tensor:
+    """Scores to compute with. A row that does not count may hold anything, and 0 · NaN would come back as its gradient."""
+    scores = rows.scores.to(compute_dtype(rows.scores))
+    return scores if counted is None else scores.masked_fill(~counted.unsqueeze(-1), 0.0)

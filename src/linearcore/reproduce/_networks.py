@@ -17,7 +17,7 @@ class Networks:
         seeds: S seeds, one per start.
         copies: R, how many networks start from each.
         sizes: inputs, hidden units, outputs.
-        is_normed: whether scores are normalised over the batch, as by `linearcore.vision.networks.NormedScores`.
+        is_normed: whether scores are normalised over the batch, as by `linearcore.NormedScores`.
     """
 
     def __init__(self, seeds: Sequence[int], copies: int, sizes: tuple[int, int, int], *, is_normed: bool = False) -> None:

@@ -219,7 +219,7 @@ def test_module_passes_it_on_and_says_that_it_is_not_symmetric() -> None:
     assert not module.is_symmetric and RobustLinearCoreLoss().is_symmetric
     assert "norm='batch'" in repr(module)
     for act in (lambda: robust_loss(SCORES, TARGET, norm="row"), lambda: RobustLinearCoreLoss(norm="row")):
-        with pytest.raises(ValueError, match="`norm` must be one of 'sample', 'batch', got 'row'"):
+        with pytest.raises(ValueError, match="`norm` must be one of 'sample', 'batch', 'class', got 'row'"):
             act()
 
 

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from linearcore import NormedScores
 from linearcore.reproduce.experiments._noise_images import draw_labels, read_images
 from linearcore.vision import hold_out
-from linearcore.vision.networks import NormedScores
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 
@@ -48,12 +48,15 @@ def test_everything_that_decides_a_variant_of_chains_is_told(script):
     assert told["epochs"] == 4 and told["hidden"] == 16 and told["batch"] == 8
 
 
-def test_only_a_loss_without_a_least_value_has_normed_scores_on_letters(script):
+def test_only_losses_that_say_so_have_normed_scores_on_letters(script):
     letters = script("noisy_letters")
     inputs, labels = torch.randn(256, 16, generator=torch.Generator().manual_seed(0)), torch.arange(256) % 26
     for name in letters.LOSSES:
         network = letters._trained(inputs, labels, name, 1.0, 0, letters.QUICK)
-        assert isinstance(network, NormedScores) == ("unhinged" in name)
+        behind = network[-1]
+        assert isinstance(behind, NormedScores) == ("normed" in name or "balanced" in name)
+        assert getattr(behind, "sphere", False) == ("balanced" in name)
+    assert {"unhinged, normed scores", "LC robust, balanced"} < set(letters.LOSSES) and "unhinged" not in letters.LOSSES
 
 
 def test_sweep_trains_and_judges_with_wrong_labels_and_every_scale(script, monkeypatch):
@@ -82,10 +85,11 @@ def test_sweep_trains_and_judges_with_wrong_labels_and_every_scale(script, monke
         assert torch.equal(run.data.labels, rest.labels) and torch.equal(run.validation.labels, held.labels)
         assert run.recipe.loss_scale == row["scale"] and run.recipe.seed == 3
     assert settings["noise"]["labels"] == noisy.hash and settings["held_out"] == 80
-    # Only a loss without a least value has another network.
+    # Only a loss without a least value and the balanced preset have other networks.
     made.clear()
     search.search("made-up", None, list(search.CANDIDATES), args)
     networks = {run.name: run.recipe.network for run in made}
     assert len(networks) == 2 * len(search.CANDIDATES)
     for name, network in networks.items():
-        assert network == ("small-normed" if "unhinged" in name else "small")
+        ending = "-normed" if "unhinged" in name else "-balanced" if "balanced" in name else ""
+        assert network == f"small{ending}"

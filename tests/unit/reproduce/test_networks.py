@@ -4,9 +4,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from linearcore import NormedScores
 from linearcore._threads import one_thread
 from linearcore.reproduce._networks import Networks, train
-from linearcore.vision.networks import NormedScores
 
 SEEDS, COPIES, COUNT = (4, 9), 3, 50
 
@@ -50,12 +50,12 @@ def test_side_by_side_is_one_by_one():
             torch.testing.assert_close(together[index], alone(inputs[row]), rtol=1e-3, atol=1e-4)
 
 
-def test_normed_scores_are_those_of_vision_each_network_for_itself():
+def test_normed_scores_are_those_of_the_layer_each_network_for_itself():
     """In training and after it. Trained ones are not compared: Adam makes steps of gradients that are rounding alone."""
     inputs, _ = data()
     stacked = inputs.repeat_interleave(COPIES, 0) + torch.arange(len(SEEDS) * COPIES)[:, None, None]
     networks = Networks(SEEDS, COPIES, (6, 5, 3), is_normed=True)
-    alone = [NormedScores(nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3, bias=False)), 3) for _ in stacked]
+    alone = [nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3, bias=False), NormedScores(3)) for _ in stacked]
     with torch.no_grad():
         for index, network in enumerate(alone):
             first, first_bias, second, _ = (parameter[index] for parameter in networks.parameters)

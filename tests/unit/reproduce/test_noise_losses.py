@@ -46,6 +46,8 @@ def test_losses_are_what_their_names_say():
         "shared": WIDE_CORE.value(
             (MARGINS / centred.square().sum(1).mean().sqrt()).reshape(-1)
         ).reshape(64, 9).mean(1),
+        # Scores that come normed.
+        "balanced": WIDE_CORE.value(0.3 * MARGINS.reshape(-1)).reshape(64, 9).mean(1),
     }  # fmt: skip
     assert list(expected) == list(LOSSES)
     for key, values in expected.items():
@@ -59,6 +61,7 @@ def test_names_of_losses_tell_everything_that_decides():
         "lc": ("tau=1", "sides=1", "'pairwise'", "normalize=True"),
         "robust": ("tau=2", "radius=1.0"),
         "shared": ("tau=2", "radius=1.0", "norm='batch'"),
+        "balanced": ("tau=2", "radius=1.0", "norm='class'"),
     }
     for key, words in told.items():
         name = describe(LOSSES[key].make({}))
@@ -74,7 +77,7 @@ def test_every_configuration_can_be_used_and_differs(key):
     assert METHODS[key].is_tuned == (key not in ("ce", "lc"))
     if not METHODS[key].is_tuned:
         assert configs == (Config(scale=1.0, decay=5e-4),)
-    assert set(SMALL_METHODS) == {"ce", "lc", "robust"}
+    assert set(SMALL_METHODS) == {"ce", "lc", "balanced"}
 
 
 def test_choice_is_the_first_of_the_best_that_did_not_fail():

@@ -8,14 +8,14 @@ from linearcore.reproduce._experiment import Claim, Settings, Verdict, verdict
 from linearcore.reproduce.experiments._noise_methods import METHODS
 from linearcore.reproduce.experiments._noise_table import PAPER, PAPER_RATES, Column, Row, at
 
-#: Our marks: test accuracy at 40 %, and how far the preset may lie below the best, and below CE on clean labels.
+#: Our marks: test accuracy at 40 %, and how far our loss may lie below the best, and below CE on clean labels.
 MARK, CLOSE = 89.0, 0.5
 #: How close two accuracies are that "track almost identically": the paper's own differ by 0.03 to 0.07.
 SAME = 0.5
 #: Where most is looked at.
 MIDDLE = 0.4
-#: The method that claims about the preset are about.
-PRESET = "robust"
+#: The method that claims of our own are about.
+PRESET = "balanced"
 _NO_PAPER = "not in the paper"
 _LATER = "not run: only with --scale paper"
 
@@ -121,7 +121,7 @@ def _best_on_average(judge: _Judge) -> Claim:
     means = {key: statistics.mean(judge.value(key, "instance", rate) for rate in judge.noisy_rates) for key in judge.methods}
     ranked = sorted(means, key=lambda key: -means[key])
     return Claim(
-        claim="The robust preset has the best mean over the rates of wrong labels (ours)",
+        claim="The balanced robust loss has the best mean over the rates of wrong labels (ours)",
         paper=_NO_PAPER,
         ours=f"mean over {_rates(judge.noisy_rates)}: "
         + ", ".join(f"{METHODS[key].label} {means[key]:.2f}" for key in ranked),
@@ -138,7 +138,7 @@ def _never_far(judge: _Judge) -> Claim:
             f"{column.words}: " + ("it is the best" if gaps[-1] <= 0 else f"{gaps[-1]:.2f} below {METHODS[best].label}")
         )
     return Claim(
-        claim=f"The robust preset is nowhere more than {CLOSE:g} points below the best (ours)",
+        claim=f"The balanced robust loss is nowhere more than {CLOSE:g} points below the best (ours)",
         paper=_NO_PAPER,
         ours="; ".join(told),
         verdict=judge.verdict(max(gaps) <= CLOSE),
@@ -147,7 +147,7 @@ def _never_far(judge: _Judge) -> Claim:
 
 def _mark(judge: _Judge) -> Claim:
     return Claim(
-        claim=f"The robust preset reaches {MARK:g} % with {_percent(MIDDLE)} of wrong labels (ours)",
+        claim=f"The balanced robust loss reaches {MARK:g} % with {_percent(MIDDLE)} of wrong labels (ours)",
         paper=_NO_PAPER,
         ours=judge.told(MIDDLE, *judge.methods),
         verdict=judge.verdict(judge.value(PRESET, "instance", MIDDLE) >= MARK),
@@ -158,7 +158,7 @@ def _clean(judge: _Judge) -> Claim:
     """On clean labels the better of both cross-entropies counts."""
     rival = max(judge.value(key, "instance", 0.0) for key in ("ce", "ce-tuned") if judge.has(key))
     return Claim(
-        claim=f"With clean labels the robust preset is within {CLOSE:g} points of cross-entropy (ours)",
+        claim=f"With clean labels the balanced robust loss is within {CLOSE:g} points of cross-entropy (ours)",
         paper=_NO_PAPER,
         ours=judge.told(0.0, *judge.methods),
         verdict=judge.verdict(judge.value(PRESET, "instance", 0.0) >= rival - CLOSE),
@@ -175,7 +175,7 @@ def _finding(judge: _Judge) -> Claim:
         told.append(f"{METHODS[key].label} {_area(by_margin)} by margin and {_area(by_loss)} by loss")
     rivals = [areas[key] for key in ("ce", "ce-tuned") if judge.has(key)]
     return Claim(
-        claim="After training, the preset's scores tell wrong labels from right ones better than cross-entropy's (ours)",
+        claim="After training, the balanced robust loss tells wrong labels from right ones better than cross-entropy (ours)",
         paper=_NO_PAPER,
         ours=f"area under the curve at {_percent(MIDDLE)}: {'; '.join(told)}",
         verdict=judge.verdict(areas[PRESET] > max(rivals)),

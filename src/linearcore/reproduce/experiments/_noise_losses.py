@@ -12,7 +12,7 @@ from linearcore.vision import Loss
 
 #: The paper's: Eq. (2) at τ = 1 with the logistic base, "strictly affine for all margins u ≤ 1".
 PAPER_CORE = LinearCore(base="logistic", tau=1.0, sides=1)
-#: Scores on a unit sphere differ by at most √2, so that every margin lies in this core; with a shared length, most do.
+#: Scores on a unit sphere differ by at most √2, so that every margin lies in this core; with other norms, most do.
 WIDE_CORE = LinearCore(base="logistic", tau=2.0, sides=1)
 
 
@@ -23,12 +23,13 @@ class NoiseLoss:
     Attributes:
         label: what a reader calls it.
         make: its own options ↦ the loss, which takes scores (B, C) and labels (B,) and gives (B,) losses.
-        needs_norm: whether it has no least value, so that the network has to keep scores from growing.
+        ending: of the network's name; "" for the paper's as it is. "normed" keeps scores from growing, for a loss that has
+            no least value; "balanced" has the sphere before that.
     """
 
     label: str
     make: Callable[[Mapping[str, Any]], Loss]
-    needs_norm: bool = False
+    ending: str = ""
 
 
 def _cross_entropy(options: Mapping[str, Any]) -> Loss:
@@ -61,12 +62,17 @@ def _shared(options: Mapping[str, Any]) -> Loss:
     return partial(robust_loss, norm="batch", radius=1.0, surrogate=WIDE_CORE, reduction="none", **options)
 
 
+def _balanced(options: Mapping[str, Any]) -> Loss:
+    return partial(robust_loss, norm="class", radius=1.0, surrogate=WIDE_CORE, reduction="none", **options)
+
+
 LOSSES: Mapping[str, NoiseLoss] = {
     "ce": NoiseLoss("CE", _cross_entropy),
     "gce": NoiseLoss("GCE", _generalized),
     "lc": NoiseLoss("LC", _linear_core),
     "logodds": NoiseLoss("LC log-odds", _logodds),
-    "unhinged": NoiseLoss("unhinged", _unhinged, needs_norm=True),
-    "robust": NoiseLoss("robust preset", _robust),
+    "unhinged": NoiseLoss("unhinged", _unhinged, ending="normed"),
+    "robust": NoiseLoss("robust", _robust),
     "shared": NoiseLoss("robust, shared length", _shared),
+    "balanced": NoiseLoss("robust, balanced", _balanced, ending="balanced"),
 }

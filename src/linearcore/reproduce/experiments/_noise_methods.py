@@ -82,12 +82,13 @@ METHODS: Mapping[str, Method] = {
     "logodds": Method("tuned LC, default form", "logodds", _grid(_SCALES), is_beside=True),
     "unhinged-tuned": Method("tuned unhinged, normed scores", "unhinged", _grid(_SCALES)),
     "robust": Method(LOSSES["robust"].label, "robust", _grid(_SCALES)),
-    "shared": Method(LOSSES["shared"].label, "shared", _grid(_SCALES)),
+    "shared": Method(LOSSES["shared"].label, "shared", _grid(_SCALES), is_beside=True),
+    "balanced": Method(LOSSES["balanced"].label, "balanced", _grid(_SCALES)),
 }
 #: What seconds are enough for.
 SMALL_METHODS: Mapping[str, Method] = {
     **{key: METHODS[key] for key in ("ce", "lc")},
-    "robust": Method(METHODS["robust"].label, "robust", (Config(1.0), Config(0.1))),
+    "balanced": Method(METHODS["balanced"].label, "balanced", (Config(1.0), Config(0.1))),
 }
 
 

@@ -72,7 +72,7 @@ class Plan:
     def recipe(self, device: str) -> Recipe:
         """On a GPU the network is compiled, which makes it faster and nothing else."""
         own, config, is_cuda = self.size.recipe, self.config, torch.device(device).type == "cuda"
-        network = f"{own.network}-normed" if LOSSES[self.loss].needs_norm else own.network
+        network = "-".join(filter(None, (own.network, LOSSES[self.loss].ending)))
         return replace(own, network=network, decay=config.decay, loss_scale=config.scale, seed=self.seed, compiled=is_cuda)
 
     def to_json(self, folder: Path | None) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from linearcore.reproduce.figures._style import (
     GREEN,
     OLIVE,
     ORANGE,
+    PURPLE,
     RED,
     SKY,
     Line,
@@ -26,8 +27,9 @@ _STYLES = {
     "lc": (SKY, "-"),
     "logodds": (BLUE, "--"),
     "unhinged-tuned": (OLIVE, "--"),
-    "robust": (GREEN, "-"),
-    "shared": (GREEN, "--"),
+    "robust": (PURPLE, "-"),
+    "shared": (PURPLE, "--"),
+    "balanced": (GREEN, "-"),
 }
 #: Colours and shapes of the paper's numbers.
 _PAPERS = {"ce": (RED, "o"), "gce": (ORANGE, "s"), "lc": (SKY, "^")}

@@ -1,0 +1,199 @@
+"""`NormedScores`: what it computes, in every precision, and what docs/robust-loss.md proves of it."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad, vmap
+
+from linearcore import LinearCore, NormedScores, vision
+from linearcore.losses import robust_loss
+from linearcore.losses.rivals import unhinged
+from linearcore.vision.networks import NETWORKS
+
+#: So wide that the loss is a straight line for whatever is put into it here.
+STRAIGHT = LinearCore(tau=1e3)
+with_sphere_and_without = pytest.mark.parametrize("sphere", [False, True], ids=["plain", "sphere"])
+
+
+def drawn(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def by_definition(scores: Tensor, sphere: bool) -> Tensor:
+    if sphere:
+        centred = scores - scores.mean(1, keepdim=True)
+        scores = centred / centred.norm(dim=1, keepdim=True).clamp(min=1e-3)
+    centred = scores - scores.mean(0)
+    return centred / (centred.square().mean(0) + 1e-5).sqrt()
+
+
+# ---- the layer -----------------------------------------------------------------------------------------------------------
+
+
+@with_sphere_and_without
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_scores_are_the_definition_in_every_precision(sphere, dtype):
+    """Half precisions round the scores that come in, and nothing else."""
+    own, close = (torch.float64, 1e-12) if dtype == torch.float64 else (torch.float32, 2e-5)
+    scores = (drawn(64, 4) * torch.linspace(0.1, 3.0, 64, dtype=torch.float64)[:, None] + 2.0).to(dtype)
+    found = NormedScores(4, sphere=sphere).to(own)(scores)
+    assert found.dtype == own
+    torch.testing.assert_close(found.double(), by_definition(scores.double(), sphere), atol=close, rtol=0)
+
+
+@with_sphere_and_without
+def test_length_of_scores_says_nothing(sphere):
+    scores, layer = drawn(64, 4), NormedScores(4, sphere=sphere).double()
+    torch.testing.assert_close(layer(1024 * scores), layer(scores), atol=1e-4, rtol=0)
+    shifted = scores + 5 * drawn(4, seed=1)  # A class that has more everywhere has no more.
+    assert torch.allclose(layer(shifted), layer(scores)) != sphere
+    lengths = drawn(64, 1, seed=2).exp()
+    assert torch.allclose(layer(lengths * scores + drawn(64, 1, seed=3)), layer(scores), atol=1e-9) == sphere
+
+
+def test_huge_scores_and_equal_ones_stay_finite_on_the_sphere():
+    scores = torch.cat([1e37 * drawn(8, 4).float(), torch.zeros(2, 4)]).requires_grad_()
+    normed = NormedScores(4, sphere=True)(scores)
+    normed.square().sum().backward()
+    assert normed.isfinite().all() and scores.grad.isfinite().all()
+
+
+@with_sphere_and_without
+def test_in_evaluation_a_score_does_not_depend_on_the_others(sphere):
+    network = nn.Sequential(nn.Linear(3, 4), NormedScores(4, sphere=sphere))
+    for seed in range(100):
+        network(drawn(64, 3, seed=seed).float())
+    inputs = drawn(512, 3, seed=1000).float()
+    in_training = network(inputs)
+    network.eval()
+    torch.testing.assert_close(network(inputs)[:1], network(inputs[:1]))
+    torch.testing.assert_close(network(inputs), in_training, atol=0.3, rtol=0)
+
+
+@with_sphere_and_without
+def test_derivatives_are_right_twice_and_compiled(sphere):
+    scores, layer = drawn(5, 3).requires_grad_(), NormedScores(3, sphere=sphere).double()
+    assert torch.autograd.gradcheck(layer, scores) and torch.autograd.gradgradcheck(layer, scores)
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    weights = drawn(5, 3, seed=1)
+    expected, found = (torch.autograd.grad((weights * how(scores)).sum(), scores)[0] for how in (layer, compiled))
+    torch.testing.assert_close(found, expected)
+
+
+@with_sphere_and_without
+def test_many_at_once_in_evaluation(sphere):
+    layer, batches = NormedScores(3, sphere=sphere).double().eval(), drawn(4, 5, 3)
+    buffers = dict(layer.named_buffers())
+
+    def first(scores: Tensor) -> Tensor:
+        return functional_call(layer, buffers, (scores,))[:, 0].sum()
+
+    expected = torch.stack([grad(first)(batch) for batch in batches])
+    torch.testing.assert_close(vmap(grad(first))(batches), expected)
+
+
+def test_what_does_not_fit_is_refused():
+    layer = NormedScores(4)
+    for shape in ((4,), (8, 3), (8, 4, 2)):
+        with pytest.raises(ValueError, match=r"`scores` must have shape \(N, 4\), got "):
+            layer(torch.zeros(shape))
+    with pytest.raises(ValueError, match="more than 1 value"):
+        layer(torch.zeros(1, 4))
+    with pytest.raises(ValueError, match="three classes or more, got 2"):
+        NormedScores(2, sphere=True)
+    assert NormedScores(2)(drawn(4, 2).float()).shape == (4, 2)
+    assert layer.eval()(torch.zeros(0, 4)).shape == (0, 4)
+
+
+def test_nothing_is_learned_in_the_norm():
+    for name in ("small", "resnet18"):
+        for suffix, sphere in (("normed", False), ("balanced", True)):
+            plain, normed = (NETWORKS[key](4, 1, 2) for key in (name, f"{name}-{suffix}"))
+            assert [key for key, _ in normed.named_parameters()] == [f"0.{key}" for key, _ in plain.named_parameters()]
+            assert normed[1].sphere == sphere and normed[1].norm.num_features == 4
+
+
+def test_unhinged_loss_ends_where_it_diverges_on_raw_scores():
+    torch.manual_seed(0)
+    labels = torch.arange(4).repeat(32)
+    pixels = (40 * labels[:, None, None, None] + torch.randint(0, 60, (128, 1, 8, 8))).to(torch.uint8)
+    data = vision.Images(pixels, labels, ("a", "b", "c", "d"))
+    how = {"width": 4, "epochs": 20, "batch": 16, "rate": 0.3, "loss_scale": 10.0}
+    with pytest.raises(FloatingPointError, match="not finite"):
+        vision.train(data, unhinged, vision.Recipe("small", **how), test=data)
+    for network, accuracy in (("small-normed", 80), ("small-balanced", 50)):
+        found = vision.train(data, unhinged, vision.Recipe(network, **how), test=data)
+        assert found.history[-1]["test_accuracy"] > accuracy, network
+
+
+# ---- what is proven ------------------------------------------------------------------------------------------------------
+
+
+def risk(normed: Tensor, probability: Tensor) -> Tensor:
+    """The mean over all inputs, which are as frequent as they stand in the rows, in the core."""
+    return robust_loss(normed, probability, norm="class", surrogate=STRAIGHT)
+
+
+def with_favourites(probability: Tensor, eta: float, law: Tensor) -> Tensor:
+    return (1 - eta) * probability + eta * law
+
+
+def least(probability: Tensor, sphere: bool, seed: int = 0) -> Tensor:
+    """z where the risk is least, over all scores."""
+    layer = NormedScores(probability.shape[1], sphere=sphere).double()
+    scores = drawn(*probability.shape, seed=seed).requires_grad_()
+    steps = torch.optim.LBFGS([scores], lr=0.5, max_iter=2000, tolerance_grad=1e-9, line_search_fn="strong_wolfe")
+
+    def closure() -> Tensor:
+        steps.zero_grad()
+        value = risk(layer(scores), probability)
+        value.backward()
+        return value
+
+    steps.step(closure)
+    return layer(scores).detach()
+
+
+@with_sphere_and_without
+@pytest.mark.parametrize("eta", [0.3, 0.6, 0.95])
+def test_labels_with_favourites_multiply_the_risk_of_all_scores_by_one_number(sphere, eta):
+    layer, probability = NormedScores(5, sphere=sphere).double(), 2 * drawn(40, 5, seed=1)
+    probability, law = probability.softmax(1), torch.tensor([0.7, 0.3, 0.0, 0.0, 0.0], dtype=torch.float64)
+    start = float(STRAIGHT.value(torch.zeros((), dtype=torch.float64)))
+    for seed in range(20):
+        normed = layer(drawn(40, 5, seed=seed))
+        clean, noisy = risk(normed, probability), risk(normed, with_favourites(probability, eta, law))
+        torch.testing.assert_close(noisy, (1 - eta) * clean + eta * start, rtol=1e-12, atol=0)
+        # The covariance with the labels, and nothing else.
+        covariance = (normed * (probability - probability.mean(0))).sum(1).mean()
+        torch.testing.assert_close(clean, start - covariance / 2, rtol=1e-12, atol=0)
+
+
+@with_sphere_and_without
+def test_certain_labels_are_answered_whatever_the_favourites_and_however_rare_a_class(sphere):
+    labels = torch.tensor([0] * 12 + [1] * 6 + [2] * 3 + [3])
+    share = torch.bincount(labels) / len(labels)
+    one_hot = nn.functional.one_hot(labels, 4).double()
+    probability = with_favourites(one_hot, 0.8, torch.tensor([0.0, 0.9, 0.1, 0.0], dtype=torch.float64))
+    assert (probability.argmax(1) == 1).all()  # What a loss that is right about the noisy labels answers.
+    found = least(probability, sphere)
+    assert torch.equal(found.argmax(1), labels)
+    expected = (one_hot - share) / (share * (1 - share)).sqrt()
+    torch.testing.assert_close(found, expected, atol=2e-3, rtol=0)  # 10⁻⁵ is added to each variance.
+
+
+def test_without_the_sphere_scores_are_normed_probabilities_at_the_least_risk():
+    probability = (2 * drawn(30, 4, seed=3)).softmax(1)
+    expected = (probability - probability.mean(0)) / probability.std(0, correction=0)
+    torch.testing.assert_close(least(probability, sphere=False), expected, atol=2e-3, rtol=0)
+
+
+@with_sphere_and_without
+def test_uncertain_labels_of_a_frequent_class_may_be_answered_wrongly(sphere):
+    """The price: it asks what an input has more of than others, which is not what is likeliest."""
+    rare, frequent = [0.6, 0.4, 0.0], [0.9, 0.05, 0.05]
+    probability = torch.tensor([rare] * 5 + [frequent] * 5, dtype=torch.float64)
+    answers = least(probability, sphere)[0].argmax()
+    assert answers == 1 and math.isclose(float(probability[0, 0] - probability[0, 1]), 0.2)
