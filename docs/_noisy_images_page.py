@@ -17,14 +17,22 @@ SEARCH = RESULTS / "robust_search.json"
 FURTHER = RESULTS / "robust_search_further.json"
 #: The same for one length a batch, and for the unhinged loss.
 SHARED = RESULTS / "robust_search_shared.json"
+#: The same for scores that are normed class by class.
+BALANCED = RESULTS / "robust_search_balanced.json"
+FAVOURITES = RESULTS / "favourites.json"
 
 
-def page(folder: Path = PAPER, searches: Sequence[Path] = (SEARCH, FURTHER, SHARED)) -> str:
+SEARCHES = (SEARCH, FURTHER, SHARED, BALANCED)
+
+
+def page(folder: Path = PAPER, searches: Sequence[Path] = SEARCHES, favourites: Path = FAVOURITES) -> str:
     """The whole page, with a section for each record that is there."""
     noise, pushes = (folder / name / "results.json" for name in ("noise", "gradient-histogram"))
     parts = [_HEAD]
     if noise.is_file():
         parts += noise_sections(read_record(noise))
+    if favourites.is_file():
+        parts += favourites_section(read_record(favourites))
     if pushes.is_file():
         parts += push_section(read_record(pushes))
     parts += search_section([read_record(path) for path in searches if path.is_file()])
@@ -133,6 +141,27 @@ def _found(data: dict[str, Any], rows: dict[Any, Any]) -> str:
     return table(head, lines)
 
 
+# ---- what can be known ---------------------------------------------------------------------------------------------------
+
+
+def favourites_section(record: dict[str, Any]) -> list[str]:
+    """What learners that know the law would answer."""
+    found = {(row["rate"], row["learner"], row["answer"]): statistics.mean(row["answered"]) for row in record["results"]}
+    rates = sorted({rate for rate, _, _ in found})
+    lines = [
+        [
+            f"sees {_LEARNERS[learner]}, answers {_ANSWERS[answer]}",
+            *(f"{found[rate, learner, answer]:.1f}" for rate in rates),
+        ]
+        for learner in learners
+        for answer in answers
+    ]
+    settings = record["settings"]
+    about = _FAVOURITES.format(images=f"{settings['images']:,}", seeds=len(settings["seeds"]), command=record["command"])
+    head = ["true classes that are answered, %", *(f"{100 * rate:g} %" for rate in rates)]
+    return ["## What such labels can teach", wrapped(about), table(head, lines)]
+
+
 # ---- `gradient-histogram` ------------------------------------------------------------------------------------------------
 
 
@@ -188,8 +217,7 @@ def search_section(records: Sequence[dict[str, Any]]) -> list[str]:
         epochs=recipe["epochs"], rate=f"{100 * noise['rate']:g}", held=f"{settings['held_out']:,}",
         error=f"{100 * (0.25 / settings['held_out']) ** 0.5:.1f}", right=f"{100 * (1 - noise['rate']):g}",
     )  # fmt: skip
-    if any(name.startswith("shared length") for name in found):
-        about = f"{about} {_SHARED}"
+    about = " ".join([about, *(words for start, words in _NAMES.items() if any(name.startswith(start) for name in found))])
     head = ["agreement, %", *(f"scale {scale:g}" for scale in scales)]
     made_by = " ".join(_made_by(record) for record in records)
     return ["## Which form", wrapped(f"{about} {made_by}"), table(head, lines)]
@@ -212,8 +240,20 @@ labels by instance. "Agreement" is with held-out labels, as wrong as those of tr
 rates and for both laws. Tries were changed once, after ten final runs had been seen: before, they were of twenty epochs, and
 the best two were repeated in full. The unhinged loss has no least value: on raw scores it diverged, or weight decay took
 everything. So its network has batch norm behind its scores, as in the released code of Patrini et al. (2017), without that
-norm's learned scale. All other losses have the paper's network as it is. This norm, and the row with a shared length, came
-after some final runs of the other losses had been seen."""
+norm's learned scale. The balanced robust loss has the same norm behind a sphere; all others have the paper's network as it
+is. The unhinged loss's norm and the row with a shared length came after some final runs of the others had been seen, the
+balanced robust loss after one seed of all of them; what made it is written [below](#what-such-labels-can-teach)."""
+
+_LEARNERS = {"class": "the class", "pixels": "class and pixels"}
+_ANSWERS = {"likeliest": "what is likeliest", "normed": "what it has more of"}
+
+_FAVOURITES = """The law of these wrong labels, as released by Xia et al., has favourites: the images of a class that go wrong
+become the same few other classes, and pixels tell which. Here two learners know the law exactly. One sees the class of an
+image, and so how often that class becomes each other; one sees its pixels as well, and so what it becomes. The likeliest
+label is what every consistent loss aims at. From 50 % on it is the wrong one for a learner that sees enough: the better such
+a loss learns, the worse its answers. What an image has *more of than others have*, each class in its own standard
+deviations, is what a loss that is straight in normed scores aims at ([why](robust-loss.md#labels-with-favourites)). No
+network is trained here; real ones lie between the two. {images} images, mean over {seeds} seeds. `{command}`."""
 
 _FINDING = """After the last epoch, how well the scores tell wrong training labels from right ones: areas under the curve, by
 the margin of the given label and by its loss. [Finding wrong labels](finding-wrong-labels.md) does this with your own."""
@@ -224,7 +264,11 @@ _SEARCH = """A sweep with a small network, to see which linear core is worth a l
 wrong labels by instance, one seed, the same order, rate and weight decay for all, and the loss times some scales. The
 figures are agreements with {held} held-out labels, as wrong as the others (standard error up to {error} points): a network
 that is always right would agree with about {right} %, and nobody looked at a true label. The best of a row is bold, and the
-best row first; – was not tried. "Sphere of radius 1" is the preset, `RobustLinearCoreLoss`; pairwise and centered are means
-over the competitors."""
+best row first; – was not tried. "Sphere of radius 1" is `RobustLinearCoreLoss()`; pairwise and centered are means over the
+competitors."""
 
-_SHARED = """"Shared length" is the preset with `norm="batch"`."""
+#: What rows that begin so are.
+_NAMES = {
+    "shared length": '"Shared length" has `norm="batch"`.',
+    "balanced": '"Balanced" has `norm="class"`, and a network that ends in `NormedScores(10, sphere=True)`.',
+}

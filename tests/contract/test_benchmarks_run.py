@@ -22,6 +22,7 @@ SCRIPTS = {
         *("--tags", "8", "--steps", "2,4", "--samples", "2,4", "--long", "8"),
         *("--runs", "4", "--seconds", "0.05", "--least", "2"),
     ],
+    "favourites.py": ["--quick"],
     "fenchel_young.py": ["--classes", "3", "--scales", "1", "--seconds", "0.05"],
     "proposals.py": ["--quick", "--sets", "chains", "--seeds", "1", "--workers", "2"],
     "sampled.py": ["--growth", "20,40", "--search", "30", "--seconds", "0.05", "--least", "2", "--no-compile"],

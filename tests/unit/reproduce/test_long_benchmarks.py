@@ -93,3 +93,29 @@ def test_sweep_trains_and_judges_with_wrong_labels_and_every_scale(script, monke
     for name, network in networks.items():
         ending = "-normed" if "unhinged" in name else "-balanced" if "balanced" in name else ""
         assert network == f"small{ending}"
+
+
+def test_learners_that_know_the_law_of_wrong_labels(script):
+    favourites = script("favourites")
+    # Three classes of two inputs. Of class 0 all become 1; of 1 one becomes 0 and one 2; of 2 all become 1.
+    clean, wrong = torch.tensor([0, 0, 1, 1, 2, 2]), torch.tensor([1, 1, 0, 2, 1, 1])
+    by_pixels = favourites.known("pixels", clean, wrong, 0.6, 3)
+    assert torch.equal(by_pixels[3], torch.tensor([0.0, 0.4, 0.6], dtype=torch.float64))
+    by_class = favourites.known("class", clean, wrong, 0.6, 3)
+    torch.testing.assert_close(by_class[2:4], torch.tensor([[0.3, 0.4, 0.3]] * 2, dtype=torch.float64))
+    share = favourites.share_answered
+    assert share(by_pixels, clean, "likeliest") == 0 and share(by_class, clean, "likeliest") == pytest.approx(100 / 3)
+    # By hand: means 7/30, 8/15, 7/30; class 0 has more of 0 than others, though 1 is likelier, and so has 2 of 2.
+    assert share(by_class, clean, "normed") == pytest.approx(200 / 3)
+    assert share(torch.full((6, 3), 1 / 3), clean, "likeliest") == pytest.approx(100 / 3)
+
+
+def test_wrong_labels_are_the_same_at_every_rate(script):
+    favourites = script("favourites")
+    data = read_images("made-up", None).train
+    becomes = favourites.wrong_labels(data, 2)
+    assert (becomes != data.labels).all()
+    for rate in (0.2, 0.6):
+        noisy = draw_labels("made-up", None, "instance", rate, 2).labels
+        assert torch.equal(noisy, torch.where(noisy == data.labels, data.labels, becomes))
+        assert (noisy != data.labels).any()

@@ -27,7 +27,7 @@ def written(images, tmp_path):
 
     def write(results: dict[str, Any]) -> str:
         put(tmp_path / "noise" / "results.json", noise.conclude(results, PAPER).as_json())
-        return images.page(tmp_path, [])
+        return images.page(tmp_path, [], tmp_path / "none")
 
     return write
 
@@ -132,7 +132,25 @@ def test_pushes_and_the_sweep_have_sections_of_their_own(images, tmp_path):
     assert f"{head}\n| sphere | – | 51.00 | **52.00** |\n| CE | **50.50** | 50.00 | failed |" in sweep
     assert "Shared length" not in sweep
     put(further, [row | {"loss": "shared length, τ = 1"}], held_out=2500, noise={"rate": 0.3}, recipe={"epochs": 7})
-    assert '"Shared length" is the preset with' in words(images.page(tmp_path, [search, further]))
+    assert '"Shared length" has `norm="batch"`.' in words(images.page(tmp_path, [search, further]))
+
+
+def test_what_can_be_known_has_a_section_where_there_is_a_record(images, tmp_path):
+    rows = [
+        {"rate": rate, "learner": learner, "answer": answer, "answered": [value, value + 1]}
+        for rate, start in ((0.2, 90.0), (0.6, 40.0))
+        for value, (learner, answer) in enumerate(
+            [("class", "likeliest"), ("class", "normed"), ("pixels", "likeliest"), ("pixels", "normed")], int(start)
+        )
+    ]
+    record = tmp_path / "favourites.json"
+    put(record, rows, images=1200, seeds=[1, 2])
+    text = section(images.page(tmp_path, [], record), "What such labels can teach")
+    assert "| true classes that are answered, % | 20 % | 60 % |" in text
+    assert "| sees the class, answers what is likeliest | 90.5 | 40.5 |" in text
+    assert "| sees class and pixels, answers what it has more of | 93.5 | 43.5 |" in text
+    assert "1,200 images, mean over 2 seeds. `linearcore reproduce x --scale paper`." in words(text)
+    assert "What such labels can teach" not in images.page(tmp_path, [], tmp_path / "none")
 
 
 def test_no_line_is_too_long_but_in_tables(written):
