@@ -1,6 +1,7 @@
 """How the benchmarks measure: contenders side by side in one process, interleaved, medians and peak memory."""
 
 import os
+import shlex
 import statistics
 import sys
 import time
@@ -186,7 +187,7 @@ def command(script: str) -> str:
         name, _, value = word.partition("=")
         if name in ("--out", "--data", "--work") and not value:
             next(words, None)
-        kept += {"--out": [], "--work": [], "--data": ["--data DIR"]}.get(name, [word])
+        kept += {"--out": [], "--work": [], "--data": ["--data DIR"]}.get(name, [shlex.quote(word)])
     return " ".join([f"python benchmarks/{script}", *kept])
 
 

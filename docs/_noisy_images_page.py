@@ -149,12 +149,9 @@ def favourites_section(record: dict[str, Any]) -> list[str]:
     found = {(row["rate"], row["learner"], row["answer"]): statistics.mean(row["answered"]) for row in record["results"]}
     rates = sorted({rate for rate, _, _ in found})
     lines = [
-        [
-            f"sees {_LEARNERS[learner]}, answers {_ANSWERS[answer]}",
-            *(f"{found[rate, learner, answer]:.1f}" for rate in rates),
-        ]
-        for learner in learners
-        for answer in answers
+        [f"sees {seen}, answers {given}", *(f"{found[rate, learner, answer]:.1f}" for rate in rates)]
+        for learner, seen in _LEARNERS.items()
+        for answer, given in _ANSWERS.items()
     ]
     settings = record["settings"]
     about = _FAVOURITES.format(images=f"{settings['images']:,}", seeds=len(settings["seeds"]), command=record["command"])
@@ -247,7 +244,7 @@ balanced robust loss after one seed of all of them; what made it is written [bel
 _LEARNERS = {"class": "the class", "pixels": "class and pixels"}
 _ANSWERS = {"likeliest": "what is likeliest", "normed": "what it has more of"}
 
-_FAVOURITES = """The law of these wrong labels, as released by Xia et al., has favourites: the images of a class that go wrong
+_FAVOURITES = """The law of these wrong labels, as released by Xia et al., has favourites: images of a class that go wrong
 become the same few other classes, and pixels tell which. Here two learners know the law exactly. One sees the class of an
 image, and so how often that class becomes each other; one sees its pixels as well, and so what it becomes. The likeliest
 label is what every consistent loss aims at. From 50 % on it is the wrong one for a learner that sees enough: the better such

@@ -94,6 +94,15 @@ def test_many_at_once_in_evaluation(sphere):
     torch.testing.assert_close(vmap(grad(first))(batches), expected)
 
 
+def test_devices_can_share_their_means():
+    layer = NormedScores(4, sphere=True)
+    layer(drawn(8, 4).float())
+    shared = nn.SyncBatchNorm.convert_sync_batchnorm(layer)
+    assert isinstance(shared.norm, nn.SyncBatchNorm)
+    scores = drawn(3, 4, seed=1).float()
+    torch.testing.assert_close(shared.eval()(scores), layer.eval()(scores))
+
+
 def test_what_does_not_fit_is_refused():
     layer = NormedScores(4)
     for shape in ((4,), (8, 3), (8, 4, 2)):
