@@ -32,7 +32,7 @@ def root(
 
     \b
     Start with
-        linearcore demo                                     eight losses on digits with wrong labels
+        linearcore demo                                     nine losses on digits with wrong labels
         linearcore suspects FILE.csv --label COLUMN         rows whose label looks wrong
         linearcore certify --form centered --classes 5      what a loss guarantees
         linearcore reproduce --list                         the paper's figures and tables

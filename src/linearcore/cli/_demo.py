@@ -17,7 +17,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the picture and the record.")] = Path("linearcore-demo"),
     as_json: Annotated[bool, typer.Option("--json", help="Print the record instead of the table.")] = False,
 ) -> None:
-    """Train one small network with eight losses on digits whose training labels are partly wrong.
+    """Train one small network with nine losses on digits whose training labels are partly wrong.
 
     Cross-entropy, hinge, two robust rivals, the linear-core loss in its three forms and the robust preset get the same
     network, start, batches and wrong labels. The table says how well each reads clean test digits, whoever wins. Takes

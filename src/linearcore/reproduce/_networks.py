@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from linearcore.losses._sphere import on_unit_rows
+
 #: Takes scores (N, C) and class indices (N,), gives losses (N,).
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -17,10 +19,10 @@ class Networks:
         seeds: S seeds, one per start.
         copies: R, how many networks start from each.
         sizes: inputs, hidden units, outputs.
-        is_normed: whether scores are normalised over the batch, as by `linearcore.NormedScores`.
+        behind: the last layer: "" for none, "normed" for `linearcore.NormedScores`, "balanced" for those with the sphere.
     """
 
-    def __init__(self, seeds: Sequence[int], copies: int, sizes: tuple[int, int, int], *, is_normed: bool = False) -> None:
+    def __init__(self, seeds: Sequence[int], copies: int, sizes: tuple[int, int, int], *, behind: str = "") -> None:
         inputs, hidden, outputs = sizes
         generators = [torch.Generator().manual_seed(seed) for seed in seeds]
         self.seeds, self.copies = tuple(seeds), copies
@@ -36,7 +38,8 @@ class Networks:
         ]
 
         count = len(seeds) * copies * outputs
-        self._running = (torch.zeros(count), torch.ones(count)) if is_normed else None
+        self._running = (torch.zeros(count), torch.ones(count)) if behind else None
+        self._has_sphere = behind == "balanced"
 
     def scores(self, inputs: Tensor, *, is_training: bool = False) -> Tensor:
         """Scores (S·R, B, C) for inputs (S·R, B, D), each network its own."""
@@ -46,7 +49,10 @@ class Networks:
             return torch.baddbmm(second_bias, hidden, second)
         # Every class of every network is a feature of its own. A norm takes any bias away, whose gradient would be nothing
         # but rounding, which Adam makes as large as any other. One row has no variance to learn from.
-        features = torch.bmm(hidden, second).transpose(0, 1)
+        scores = torch.bmm(hidden, second)
+        if self._has_sphere:
+            scores = on_unit_rows(scores.flatten(0, 1)).view(scores.shape)
+        features = scores.transpose(0, 1)
         mean, variance = self._running
         is_learned = is_training and len(features) > 1
         normed = F.batch_norm(features.flatten(1), mean, variance, training=is_learned)

@@ -6,7 +6,8 @@ import numpy as np
 
 from linearcore.reproduce.demo import DemoResult
 
-# Okabe and Ito's palette and a grey, told apart by readers with any colour vision; markers and dashes say the same in print.
+# Okabe and Ito's palette, told apart by readers with any colour vision, a grey and a brown; markers and dashes say it in
+# print, too.
 _STYLES = (
     ("#000000", "o", "-"),
     ("#E69F00", "s", "--"),
@@ -16,6 +17,7 @@ _STYLES = (
     ("#0072B2", "X", "-."),
     ("#009E73", "v", ":"),
     ("#D55E00", "D", "-"),
+    ("#8C564B", "h", "-"),
 )
 
 #: A loss that falls this far behind the best one at some rate is told in the legend and not drawn, or the picture would

@@ -1,5 +1,8 @@
 """Networks trained side by side are what they would be each alone."""
 
+from copy import deepcopy
+
+import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -50,12 +53,14 @@ def test_side_by_side_is_one_by_one():
             torch.testing.assert_close(together[index], alone(inputs[row]), rtol=1e-3, atol=1e-4)
 
 
-def test_normed_scores_are_those_of_the_layer_each_network_for_itself():
+@pytest.mark.parametrize(("behind", "sphere"), [("normed", False), ("balanced", True)])
+def test_normed_scores_are_those_of_the_layer_each_network_for_itself(behind, sphere):
     """In training and after it. Trained ones are not compared: Adam makes steps of gradients that are rounding alone."""
     inputs, _ = data()
     stacked = inputs.repeat_interleave(COPIES, 0) + torch.arange(len(SEEDS) * COPIES)[:, None, None]
-    networks = Networks(SEEDS, COPIES, (6, 5, 3), is_normed=True)
-    alone = [nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3, bias=False), NormedScores(3)) for _ in stacked]
+    networks = Networks(SEEDS, COPIES, (6, 5, 3), behind=behind)
+    layers = (nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3, bias=False), NormedScores(3, sphere=sphere))
+    alone = [nn.Sequential(*deepcopy(layers)) for _ in stacked]
     with torch.no_grad():
         for index, network in enumerate(alone):
             first, first_bias, second, _ = (parameter[index] for parameter in networks.parameters)
@@ -71,7 +76,7 @@ def test_normed_scores_are_those_of_the_layer_each_network_for_itself():
 
 def test_a_last_batch_of_one_has_no_norm_of_its_own():
     inputs, labels = data()
-    networks = Networks(SEEDS, COPIES, (6, 5, 3), is_normed=True)
+    networks = Networks(SEEDS, COPIES, (6, 5, 3), behind="normed")
     assert list(train(networks, inputs, labels, cross_entropy, learning_rate=0.01, epochs=1, batch_size=COUNT - 1)) == [1]
     assert networks.scores(inputs.repeat_interleave(COPIES, 0)).isfinite().all()
 
