@@ -1,12 +1,12 @@
 """What labels that wrong can teach at all: whether the true class is what a learner that knows their law would answer.
 
-No network is trained. The law is that of `linearcore reproduce noise`: every label is wrong at the rate, and becomes the
-class that a random projection of the image's pixels prefers. Two learners know it exactly. One sees an image's class and no
-more, so that it knows how often each class becomes each other; one sees the pixels as well, and knows what this image
-becomes. Each answers either the likeliest label, which is what cross-entropy and every other consistent loss aim at, or the
-label of which the image has more than others have, in standard deviations: what a loss that is straight in normed scores
-(`linearcore.NormedScores`) aims at. The table tells how many of the true classes are answered. Real networks lie between
-the two learners.
+No network is trained. The law is that of `linearcore reproduce noise`, with the rate the same for all images: a label that
+is wrong becomes a class that a random projection of the image's pixels prefers. Two learners know it. One sees an image's
+class and no more, so that it knows how often each class becomes each other; one knows what this very image becomes, as if it
+had learned the projections. Each answers either the likeliest label, which is what cross-entropy and every other consistent
+loss aim at, or the label of which the image has more than other images have, in standard deviations: what a loss that is
+straight in normed scores aims at (`linearcore.NormedScores` without its sphere, if scores can be anything). The table tells
+how many of the true classes are answered. Networks err on their own as well; this is about the labels alone.
 """
 
 import argparse
@@ -29,13 +29,13 @@ from linearcore.vision import Images
 
 OUT = Path(__file__).parent / "results" / "favourites.json"
 RATES, SEEDS = (0.2, 0.3, 0.4, 0.5, 0.6), (1, 2, 3)
+LAW = {**LAWS["instance"].options, "spread": 0.0}
 LEARNERS, ANSWERS = ("class", "pixels"), ("likeliest", "normed")
 
 
 def wrong_labels(data: Images, seed: int) -> Tensor:
     """(N,) what each label becomes if it is wrong, at any rate: draws are nested."""
-    options = LAWS["instance"].options | {"spread": 0.0}
-    return instance_dependent(data.images, data.labels, 1.0, num_classes=data.num_classes, seed=seed, **options).labels
+    return instance_dependent(data.images, data.labels, 1.0, num_classes=data.num_classes, seed=seed, **LAW).labels
 
 
 def known(learner: str, clean: Tensor, wrong: Tensor, rate: float, num_classes: int) -> Tensor:
@@ -85,9 +85,10 @@ def main() -> int:
         print(f"favourites.py: {error}", file=sys.stderr)
         return 2
     rows = look(train, SEEDS)
-    settings = {"images": len(train), "law": LAWS["instance"].to_json(), "seeds": list(SEEDS), "source": source}
+    law = {"generator": "instance_dependent", **LAW}
+    settings = {"images": len(train), "law": law, "seeds": list(SEEDS), "source": source}
     write_record(args.out, command=command("favourites.py"), settings=settings, results=rows, seed=SEEDS[0])
-    shown = Table("rate", "learner sees", *ANSWERS, title="true classes that are answered, %")
+    shown = Table("rate", "learner knows", *ANSWERS, title="true classes that are answered, %")
     for rate in RATES:
         for learner in LEARNERS:
             own = [row for row in rows if (row["rate"], row["learner"]) == (rate, learner)]

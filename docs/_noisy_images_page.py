@@ -149,7 +149,7 @@ def favourites_section(record: dict[str, Any]) -> list[str]:
     found = {(row["rate"], row["learner"], row["answer"]): statistics.mean(row["answered"]) for row in record["results"]}
     rates = sorted({rate for rate, _, _ in found})
     lines = [
-        [f"sees {seen}, answers {given}", *(f"{found[rate, learner, answer]:.1f}" for rate in rates)]
+        [f"knows {seen}, answers {given}", *(f"{found[rate, learner, answer]:.1f}" for rate in rates)]
         for learner, seen in _LEARNERS.items()
         for answer, given in _ANSWERS.items()
     ]
@@ -239,18 +239,19 @@ the best two were repeated in full. The unhinged loss has no least value: on raw
 everything. So its network has batch norm behind its scores, as in the released code of Patrini et al. (2017), without that
 norm's learned scale. The balanced robust loss has the same norm behind a sphere; all others have the paper's network as it
 is. The unhinged loss's norm and the row with a shared length came after some final runs of the others had been seen, the
-balanced robust loss after one seed of all of them; what made it is written [below](#what-such-labels-can-teach)."""
+balanced robust loss after one seed of all of them, when the unhinged loss with its norm was ahead from 40 % on."""
 
-_LEARNERS = {"class": "the class", "pixels": "class and pixels"}
-_ANSWERS = {"likeliest": "what is likeliest", "normed": "what it has more of"}
+_LEARNERS = {"class": "the class", "pixels": "what it becomes"}
+_ANSWERS = {"likeliest": "the likeliest", "normed": "what it has more of"}
 
 _FAVOURITES = """The law of these wrong labels, as released by Xia et al., has favourites: images of a class that go wrong
-become the same few other classes, and pixels tell which. Here two learners know the law exactly. One sees the class of an
-image, and so how often that class becomes each other; one sees its pixels as well, and so what it becomes. The likeliest
-label is what every consistent loss aims at. From 50 % on it is the wrong one for a learner that sees enough: the better such
-a loss learns, the worse its answers. What an image has *more of than others have*, each class in its own standard
-deviations, is what a loss that is straight in normed scores aims at ([why](robust-loss.md#labels-with-favourites)). No
-network is trained here; real ones lie between the two. {images} images, mean over {seeds} seeds. `{command}`."""
+become the same few other classes, and pixels tell which. Two learners know it. One knows the class of an image, and how
+often that class becomes each other; one knows what this very image becomes, as if it had learned the projections of pixels
+that decide. The likeliest label is what every consistent loss aims at. Above 50 % it is the wrong one for whoever knows what
+an image becomes: the better such a loss learns, the worse its answers. What an image has *more of than other images have*,
+each class in its own standard deviations, is what a loss that is straight in normed scores aims at
+([why](robust-loss.md#labels-with-favourites); with the sphere nearly so). Up to 40 % the labels would teach everything to
+both. Networks err on their own as well; none is trained here. {images} images, mean over {seeds} seeds. `{command}`."""
 
 _FINDING = """After the last epoch, how well the scores tell wrong training labels from right ones: areas under the curve, by
 the margin of the given label and by its loss. [Finding wrong labels](finding-wrong-labels.md) does this with your own."""

@@ -11,7 +11,7 @@ from linearcore.cleaning import out_of_fold_scores
 
 NAMES = {
     "ce": "CE", "gce": "GCE", "lc": "LC logodds", "lc-pairwise": "LC pairwise", "lc-centered": "LC centered",
-    "robust": "LC robust", "unhinged": "unhinged",
+    "robust": "LC robust", "balanced": "LC balanced", "unhinged": "unhinged",
 }  # fmt: skip
 LAWS = ("symmetric 20 %", "symmetric 40 %", "instance-dependent 40 %", "pair flip 40 %")
 MEASURES = {"margin": "margin", "log_odds": "log-odds", "p_margin": "margin of p", "loss": "its loss"}
@@ -36,7 +36,7 @@ def setup(record: Row) -> str:
         f"Mean ± spread over {len(settings['seeds'])} seeds; bold is the best mean of its row. {sizes}. One hidden layer of "
         f"{settings['hidden']} units, Adam, {settings['folds']} folds, at most {settings['epochs']} epochs; for every case "
         f"and loss the learning rate of {grid}, and for every training the epoch, that agree with most labels *as given*, "
-        "out of fold."
+        "out of fold. For LC balanced and the unhinged loss, networks norm their scores over the batch (`NormedScores`)."
     )
     return f"{text}\n{source(record)}"
 

@@ -10,7 +10,7 @@ from linearcore._checks import complaint, holds, positive
 from linearcore._progress import Progress
 from linearcore._streams import stream_for
 from linearcore._threads import one_thread
-from linearcore.cleaning._losses import RowLoss, row_loss
+from linearcore.cleaning._losses import BEHIND, RowLoss, row_loss
 from linearcore.cleaning._networks import FoldNetworks, train_epochs
 from linearcore.noise._arguments import Labels, Numbers, as_labels, check_num_classes, check_seed, one_per_row
 from linearcore.noise._features import Features
@@ -60,8 +60,8 @@ def out_of_fold_scores(
         features: (N, D) finite numbers.
         labels: (N,) given labels in 0..C−1.
         num_classes: C ≥ 2.
-        loss: a name (`linearcore.cleaning.LOSSES`; "robust" needs C ≥ 3), or a function of scores (B, C) and labels (B,)
-            that gives losses (B,).
+        loss: a name (`linearcore.cleaning.LOSSES`; "robust" and "balanced" need C ≥ 3), or a function of scores (B, C) and
+            labels (B,) that gives losses (B,). Scores are normed over the batch for "unhinged" and "balanced".
         folds: parts, at least 2 and at most N.
         epochs: passes over the other parts, at most.
         learning_rate: Adam's step size.
@@ -96,7 +96,8 @@ def out_of_fold_scores(
         raise ValueError(complaint("folds", must, repr(folds), "5 or 10 are usual"))
     generator = stream_for("folds", seed)
     fold = _dealt(given, folds, generator)
-    networks = FoldNetworks(folds, (inputs.shape[1], hidden, num_classes), generator)
+    behind = BEHIND.get(loss, "") if isinstance(loss, str) else ""
+    networks = FoldNetworks(folds, (inputs.shape[1], hidden, num_classes), generator, behind)
     others = [(fold != number).nonzero().squeeze(1) for number in range(folds)]
     best, agreement = torch.empty(0), []
     shown = Progress(io.StringIO()) if progress is None else progress

@@ -22,16 +22,19 @@ _RIVALS = {
     "unhinged": "unhinged",
 }
 
-#: The linear-core loss in its three forms, the robust preset, and the rivals that are trained most.
+#: The linear-core loss in its three forms, the robust ones, and the rivals that are trained most.
 LOSSES: Mapping[str, RowLoss] = MappingProxyType(
     {
         "lc": partial(multiclass_loss, form="logodds", reduction="none"),
         "lc-pairwise": partial(multiclass_loss, form="pairwise", reduction="none"),
         "lc-centered": partial(multiclass_loss, form="centered", reduction="none"),
         "robust": partial(robust_loss, reduction="none"),
+        "balanced": partial(robust_loss, norm="class", reduction="none"),
         **{short: partial(RIVALS[name].function, reduction="none") for short, name in _RIVALS.items()},
     }
 )
+#: Losses whose networks norm their scores: one has no least value, so that they would grow; one is about that.
+BEHIND: Mapping[str, str] = MappingProxyType({"unhinged": "normed", "balanced": "balanced"})
 
 
 def row_loss(loss: str | RowLoss, num_classes: int) -> RowLoss:
@@ -39,7 +42,7 @@ def row_loss(loss: str | RowLoss, num_classes: int) -> RowLoss:
     if not isinstance(loss, str):
         return loss
     one_of("loss", loss, LOSSES, "choose one of these, or pass a function")
-    if loss == "robust" and num_classes == 2:
+    if loss in ("robust", "balanced") and num_classes == 2:
         advice = "on its sphere two classes have no gradient; choose 'lc' or 'gce'"
         raise ValueError(complaint("loss", "be another one where there are two classes", repr(loss), advice))
     return LOSSES[loss]

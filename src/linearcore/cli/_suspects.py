@@ -54,7 +54,8 @@ def suspects(
         str,
         typer.Option(
             metavar="NAME",
-            help="lc, lc-pairwise, lc-centered, robust (three labels or more), ce, gce, sce, mae, nce+rce or unhinged.",
+            help="lc, lc-pairwise, lc-centered, robust or balanced (three labels or more), ce, gce, sce, mae, nce+rce or "
+            "unhinged.",
         ),
     ] = "gce",
     by: Annotated[str, typer.Option(metavar="NAME", help="Measure of suspicion: margin or log_odds.")] = "margin",

@@ -90,7 +90,8 @@ class RobustLinearCoreLoss(nn.Module):
 
     Args:
         weight: (C) class weights.
-        norm, radius, surrogate, scale, ignore_index, label_smoothing, reduction, backend, validate: as in `robust_loss`.
+        norm, radius, surrogate, scale, ignore_index, label_smoothing, reduction, backend, validate: as in `robust_loss`;
+            norm="class" wants a network that ends in `NormedScores`.
 
     Attributes:
         is_symmetric: whether the core is wide enough for the first guarantees of `robust_loss`: τ ≥ √2 · radius, and each

@@ -73,21 +73,23 @@ def robust_loss(
       Only scores that are longer than τ/(√2·r) times L can have margins beyond τ, in the tail, and push less.
 
     With `norm="class"` the network has normed its scores itself: it ends in `linearcore.NormedScores(n, sphere=True)`, which
-    gives every class the mean 0 and the variance 1 over the batch, and keeps the means for later. ŝ = r √(n − 1)/n · s, in
-    whose unit n equally frequent classes that are told apart without doubt have margins of r. While all margins are in the
-    core, with the mean over a batch and without class weights:
+    gives every class the mean 0 and the variance 1 over the batch, and keeps running means for later. ŝ = r √(n − 1)/n · s:
+    n equally frequent classes that are told apart without doubt then have margins of r. While all margins are in the core
+    (rare classes have larger ones), without weights, and if all rows count:
 
     - Only the covariance of each class's scores with its labels counts. Labels that are replaced with probability η < 1 by a
-      draw from *any* law, the same for all inputs, multiply the risk of every network by 1 − η and add a constant.
+      draw from *any* law, the same for all inputs, multiply the expected risk of every network by 1 − η and add a constant.
     - If every input has one true label, the risk is least exactly where each class's scores are its normed membership, with
-      the true class ahead, whatever those wrong labels are and however rare a class is.
-    - Otherwise it asks which class an input has more of than others have, not which is likeliest: where classes overlap
-      *and* are not equally frequent, the answer at the least risk can differ from the likeliest class.
+      the true class ahead, whatever those wrong labels are.
+    - Where classes overlap it asks which class an input has more of than other inputs have, in standard deviations, and not
+      which is likeliest: the answer at the least risk can be another.
+
+    Nothing is proven there for wrong labels that depend on the class or the input.
 
     Args:
-        norm: whose length is made r: that of each sample, the root mean square over the batch, or that of each class, which
-            the network has to see to.
-        radius: r, the length of ŝ.
+        norm: whose length is made r: that of each sample ("sample"), or the root mean square over the batch ("batch"). With
+            "class" nothing is normed here: the network has to end in `NormedScores`.
+        radius: r, the length of ŝ; with "class", the margin of certain answers about equally frequent classes.
         surrogate: φ.
         scale: a factor of the loss. It counts against weight decay and other terms; Adam does not see it.
         scores, target, weight, sample_weight, ignore_index, label_smoothing, reduction, backend, validate: as in

@@ -3,10 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from linearcore.losses._sphere import on_unit_rows
+from linearcore.heads._normed_scores import NormedStack
 
 #: Takes scores (N, C) and class indices (N,), gives losses (N,).
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -37,26 +36,16 @@ class Networks:
             )
         ]
 
-        count = len(seeds) * copies * outputs
-        self._running = (torch.zeros(count), torch.ones(count)) if behind else None
-        self._has_sphere = behind == "balanced"
+        self.norm = NormedStack(len(seeds) * copies, outputs, sphere=behind == "balanced") if behind else None
 
     def scores(self, inputs: Tensor, *, is_training: bool = False) -> Tensor:
         """Scores (S·R, B, C) for inputs (S·R, B, D), each network its own."""
         first, first_bias, second, second_bias = self.parameters
         hidden = torch.baddbmm(first_bias, inputs, first).relu()
-        if self._running is None:
-            return torch.baddbmm(second_bias, hidden, second)
-        # Every class of every network is a feature of its own. A norm takes any bias away, whose gradient would be nothing
-        # but rounding, which Adam makes as large as any other. One row has no variance to learn from.
-        scores = torch.bmm(hidden, second)
-        if self._has_sphere:
-            scores = on_unit_rows(scores.flatten(0, 1)).view(scores.shape)
-        features = scores.transpose(0, 1)
-        mean, variance = self._running
-        is_learned = is_training and len(features) > 1
-        normed = F.batch_norm(features.flatten(1), mean, variance, training=is_learned)
-        return normed.view(features.shape).transpose(0, 1)
+        # Without a sphere a norm takes any bias away, whose gradient is rounding, which Adam makes as large as any other.
+        is_biased = self.norm is None or self.norm.sphere
+        scores = torch.baddbmm(second_bias, hidden, second) if is_biased else torch.bmm(hidden, second)
+        return scores if self.norm is None else self.norm.train(is_training)(scores)
 
     def accuracy(self, inputs: Tensor, labels: Tensor) -> Tensor:
         """Share of right answers, (S, R), on inputs (S, B, D); labels (S, R, B), or (S, 1, B) for all copies alike."""

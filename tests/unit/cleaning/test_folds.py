@@ -4,6 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from linearcore import NormedScores
 from linearcore.cleaning import LOSSES, _folds, out_of_fold_scores
 from linearcore.cleaning._networks import FoldNetworks, train_epochs
 from linearcore.noise import flagging_auc, suspects, symmetric
@@ -27,6 +28,42 @@ def test_every_loss_finds_wrong_labels(loss):
     noisy = symmetric(clean, 0.2, num_classes=3, seed=1)
     scores = found(features, noisy.labels, loss=loss, epochs=20).scores
     assert flagging_auc(suspects(scores, noisy.labels).suspicion, noisy.labels != clean) > 0.9
+
+
+@pytest.mark.parametrize(("behind", "sphere"), [("normed", False), ("balanced", True)])
+def test_networks_that_norm_their_scores_are_each_as_alone(behind, sphere):
+    inputs = torch.randn(3, 20, 4, generator=torch.Generator().manual_seed(0))
+    networks = FoldNetworks(3, (4, 8, 3), torch.Generator().manual_seed(1), behind)
+    layers = [NormedScores(3, sphere=sphere) for _ in range(3)]
+    with torch.no_grad():
+        raw = []
+        for place, own in enumerate(inputs):
+            first, first_bias, second, second_bias = (parameter[place] for parameter in networks.parameters)
+            raw.append((own @ first + first_bias).relu() @ second + second_bias)
+        expected = torch.stack([layer(scores) for layer, scores in zip(layers, raw, strict=True)])
+        torch.testing.assert_close(networks.scores(inputs), expected, rtol=1e-4, atol=1e-4)
+        for place, (layer, scores) in enumerate(zip(layers, raw, strict=True)):
+            if not sphere:  # No bias there: a norm would take it away.
+                scores -= networks.parameters[3][place]
+                layer.norm.running_mean -= 0.1 * networks.parameters[3][place, 0]
+            torch.testing.assert_close(networks.scores_of(place, inputs[place]), layer.eval()(scores), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_losses_that_want_it_have_normed_scores(loss, monkeypatch):
+    made = []
+
+    def spy(*args):
+        made.append(FoldNetworks(*args))
+        return made[-1]
+
+    monkeypatch.setattr(_folds, "FoldNetworks", spy)
+    features, labels = blobs(30)
+    found(features, labels, loss=loss, epochs=1)
+    found(features, labels, loss=LOSSES[loss], epochs=1)  # A function is taken as it is.
+    norms = [network.norm for network in made]
+    assert norms[1] is None and (norms[0] is not None) == (loss in ("unhinged", "balanced"))
+    assert norms[0] is None or norms[0].sphere == (loss == "balanced")
 
 
 @pytest.mark.parametrize(("rows", "folds"), [(300, 5), (47, 4), (10, 10), (9, 2)])
@@ -169,6 +206,10 @@ BAD = {
     "rate": ({"learning_rate": 0}, "`learning_rate` must be a positive number"),
     "seed": ({"seed": -1}, "`seed` must be"),
     "loss": ({"loss": "mse"}, "`loss` must be one of 'lc'"),
+    "balanced": (
+        {"loss": "balanced", "num_classes": 2},
+        "`loss` must be another one where there are two classes, got 'balanced'; on its sphere",
+    ),
     "robust": (
         {"loss": "robust", "num_classes": 2},
         "`loss` must be another one where there are two classes, got 'robust'; on its sphere",

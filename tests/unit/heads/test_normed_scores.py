@@ -1,13 +1,12 @@
 """`NormedScores`: what it computes, in every precision, and what docs/robust-loss.md proves of it."""
 
-import math
-
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
 from linearcore import LinearCore, NormedScores, vision
+from linearcore.heads._normed_scores import NormedStack
 from linearcore.losses import robust_loss
 from linearcore.losses.rivals import unhinged
 from linearcore.vision.networks import NETWORKS
@@ -41,6 +40,39 @@ def test_scores_are_the_definition_in_every_precision(sphere, dtype):
     found = NormedScores(4, sphere=sphere).to(own)(scores)
     assert found.dtype == own
     torch.testing.assert_close(found.double(), by_definition(scores.double(), sphere), atol=close, rtol=0)
+
+
+@with_sphere_and_without
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_layer_of_half_precision_works(sphere, dtype):
+    layer, scores = NormedScores(4, sphere=sphere).to(dtype), drawn(64, 4).to(dtype)
+    found = layer(scores)
+    assert found.dtype == dtype and layer.eval()(scores).dtype == dtype
+    torch.testing.assert_close(found.double(), by_definition(scores.double(), sphere), atol=0.05, rtol=0)
+
+
+def test_running_means_are_those_of_batch_norm():
+    layer, scores = NormedScores(3).double(), drawn(8, 3) + 5
+    layer(scores)
+    torch.testing.assert_close(layer.norm.running_mean, 0.1 * scores.mean(0))
+    torch.testing.assert_close(layer.norm.running_var, 0.9 + 0.1 * scores.var(0))
+
+
+def test_many_networks_side_by_side_are_each_as_alone():
+    for sphere in (False, True):
+        together = NormedStack(3, 4, sphere=sphere)
+        alone = [NormedScores(4, sphere=sphere) for _ in range(3)]
+        for seed in range(5):
+            scores = drawn(3, 8, 4, seed=seed).float()
+            expected = torch.stack([layer(own) for layer, own in zip(alone, scores, strict=True)])
+            torch.testing.assert_close(together(scores), expected)
+        scores = drawn(3, 8, 4, seed=9).float()
+        for place, layer in enumerate(alone):
+            torch.testing.assert_close(together.of(place, scores[place]), layer.eval()(scores[place]))
+        expected = torch.stack([layer(own) for layer, own in zip(alone, scores, strict=True)])
+        # One row is normed by what is known.
+        torch.testing.assert_close(together.train()(scores[:, :1]), expected[:, :1])
+        torch.testing.assert_close(together.eval()(scores), expected)
 
 
 @with_sphere_and_without
@@ -94,7 +126,7 @@ def test_many_at_once_in_evaluation(sphere):
     torch.testing.assert_close(vmap(grad(first))(batches), expected)
 
 
-def test_devices_can_share_their_means():
+def test_it_can_be_converted_to_a_norm_that_devices_share():
     layer = NormedScores(4, sphere=True)
     layer(drawn(8, 4).float())
     scores = drawn(3, 4, seed=1).float()
@@ -111,8 +143,14 @@ def test_what_does_not_fit_is_refused():
             layer(torch.zeros(shape))
     with pytest.raises(ValueError, match="more than 1 value"):
         layer(torch.zeros(1, 4))
-    with pytest.raises(ValueError, match="three classes or more, got 2"):
+    with pytest.raises(TypeError, match="`scores` must be floating point, got"):
+        layer(torch.zeros(8, 4, dtype=torch.int64))
+    with pytest.raises(ValueError, match="at least 3, got 2; two classes have no gradient on a sphere; pass sphere=False"):
         NormedScores(2, sphere=True)
+    for wrong in (1, 0, -1, True, "4"):
+        with pytest.raises(ValueError, match="`num_classes` must be an integer of at least 2"):
+            NormedScores(wrong)
+    assert "sphere=True" in repr(NormedScores(3, sphere=True))
     assert NormedScores(2)(drawn(4, 2).float()).shape == (4, 2)
     assert layer.eval()(torch.zeros(0, 4)).shape == (0, 4)
 
@@ -205,5 +243,45 @@ def test_uncertain_labels_of_a_frequent_class_may_be_answered_wrongly(sphere):
     """The price: it asks what an input has more of than others, which is not what is likeliest."""
     rare, frequent = [0.6, 0.4, 0.0], [0.9, 0.05, 0.05]
     probability = torch.tensor([rare] * 5 + [frequent] * 5, dtype=torch.float64)
-    answers = least(probability, sphere)[0].argmax()
-    assert answers == 1 and math.isclose(float(probability[0, 0] - probability[0, 1]), 0.2)
+    for seed in range(3):
+        assert least(probability, sphere, seed)[:5].argmax(1).tolist() == [1] * 5
+
+
+@with_sphere_and_without
+def test_equally_frequent_classes_may_be_answered_wrongly_as_well(sphere):
+    probability = torch.tensor([[0.5, 0.45, 0.05], [0.5, 0.22, 0.28], [0.0, 0.33, 0.67]], dtype=torch.float64)
+    torch.testing.assert_close(probability.mean(0), torch.full((3,), 1 / 3, dtype=torch.float64))
+    assert least(probability, sphere)[0].argmax() == 1
+
+
+@with_sphere_and_without
+def test_noise_by_class_may_do_harm(sphere):
+    """Of two classes 45 % become the next; the third is rare. The likeliest label is right throughout."""
+    labels = torch.tensor([0] * 10 + [1] * 10 + [2])
+    flips = torch.tensor([[0.55, 0.45, 0.0], [0.0, 0.55, 0.45], [0.0, 0.0, 1.0]], dtype=torch.float64)
+    probability = flips[labels]
+    assert torch.equal(probability.argmax(1), labels)
+    assert least(probability, sphere)[10:20].argmax(1).tolist() == [2] * 10
+
+
+def test_rows_that_do_not_count_and_weights_are_not_covered():
+    """The layer norms all rows alike; a mean over some of them, or by weights, is another one."""
+    probability, law = drawn(40, 5, seed=1).softmax(1), torch.eye(5, dtype=torch.float64)[0]
+    normed, start = NormedScores(5).double()(drawn(40, 5)), float(STRAIGHT.value(torch.zeros((), dtype=torch.float64)))
+    weights = drawn(40, seed=2).abs()
+    clean, noisy = (
+        robust_loss(normed, p, norm="class", surrogate=STRAIGHT, sample_weight=weights)
+        for p in (probability, with_favourites(probability, 0.5, law))
+    )
+    assert abs(noisy - (0.5 * clean + 0.5 * start)) > 1e-3
+
+
+@pytest.mark.parametrize("rare", [1, 5])
+def test_core_of_the_preset_is_wide_enough_for_classes_of_more_than_a_fortieth(rare):
+    """Ten classes: nine of 20 inputs, and a rare one. Where it is too rare, a larger τ does it."""
+    labels = torch.arange(9).repeat_interleave(20).tolist() + [9] * rare
+    one_hot = nn.functional.one_hot(torch.tensor(labels), 10).double()
+    share = one_hot.mean(0)
+    normed = (one_hot - share) / (share * (1 - share)).sqrt()
+    margins = 0.3 * (normed[-1, 9] - normed[-1, :9])
+    assert (margins.max() < 2) == (share[9] > 0.024)

@@ -108,6 +108,9 @@ def test_learners_that_know_the_law_of_wrong_labels(script):
     # By hand: means 7/30, 8/15, 7/30; class 0 has more of 0 than others, though 1 is likelier, and so has 2 of 2.
     assert share(by_class, clean, "normed") == pytest.approx(200 / 3)
     assert share(torch.full((6, 3), 1 / 3), clean, "likeliest") == pytest.approx(100 / 3)
+    # Its own standard deviation decides: the first is 0.2 and 0.07 above the means, which is 1.2 and 1.4 deviations.
+    table = torch.tensor([[0.50, 0.40, 0.10], [0.30, 0.29, 0.41], [0.10, 0.30, 0.60]])
+    assert share(table, torch.tensor([1, 2, 2]), "normed") == pytest.approx(100)
 
 
 def test_wrong_labels_are_the_same_at_every_rate(script):

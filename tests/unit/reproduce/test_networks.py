@@ -59,12 +59,13 @@ def test_normed_scores_are_those_of_the_layer_each_network_for_itself(behind, sp
     inputs, _ = data()
     stacked = inputs.repeat_interleave(COPIES, 0) + torch.arange(len(SEEDS) * COPIES)[:, None, None]
     networks = Networks(SEEDS, COPIES, (6, 5, 3), behind=behind)
-    layers = (nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3, bias=False), NormedScores(3, sphere=sphere))
+    layers = (nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3, bias=sphere), NormedScores(3, sphere=sphere))
     alone = [nn.Sequential(*deepcopy(layers)) for _ in stacked]
     with torch.no_grad():
         for index, network in enumerate(alone):
-            first, first_bias, second, _ = (parameter[index] for parameter in networks.parameters)
-            for parameter, value in zip(network.parameters(), (first.T, first_bias[0], second.T), strict=True):
+            first, first_bias, second, second_bias = (parameter[index] for parameter in networks.parameters)
+            values = (first.T, first_bias[0], second.T, *([second_bias[0]] if sphere else []))
+            for parameter, value in zip(network.parameters(), values, strict=True):
                 parameter.copy_(value)
         for rows in torch.arange(COUNT).split(16):
             together = networks.scores(stacked[:, rows], is_training=True)

@@ -147,8 +147,8 @@ def test_what_can_be_known_has_a_section_where_there_is_a_record(images, tmp_pat
     put(record, rows, images=1200, seeds=[1, 2])
     text = section(images.page(tmp_path, [], record), "What such labels can teach")
     assert "| true classes that are answered, % | 20 % | 60 % |" in text
-    assert "| sees the class, answers what is likeliest | 90.5 | 40.5 |" in text
-    assert "| sees class and pixels, answers what it has more of | 93.5 | 43.5 |" in text
+    assert "| knows the class, answers the likeliest | 90.5 | 40.5 |" in text
+    assert "| knows what it becomes, answers what it has more of | 93.5 | 43.5 |" in text
     assert "1,200 images, mean over 2 seeds. `linearcore reproduce x --scale paper`." in words(text)
     assert "What such labels can teach" not in images.page(tmp_path, [], tmp_path / "none")
 

@@ -54,16 +54,11 @@ def _unhinged(options: Mapping[str, Any]) -> Loss:
     return partial(unhinged, reduction="none", **options)
 
 
-def _robust(options: Mapping[str, Any]) -> Loss:
-    return partial(robust_loss, radius=1.0, surrogate=WIDE_CORE, reduction="none", **options)
+def _robust(**norm: Any) -> Callable[[Mapping[str, Any]], Loss]:
+    def make(options: Mapping[str, Any]) -> Loss:
+        return partial(robust_loss, **norm, radius=1.0, surrogate=WIDE_CORE, reduction="none", **options)
 
-
-def _shared(options: Mapping[str, Any]) -> Loss:
-    return partial(robust_loss, norm="batch", radius=1.0, surrogate=WIDE_CORE, reduction="none", **options)
-
-
-def _balanced(options: Mapping[str, Any]) -> Loss:
-    return partial(robust_loss, norm="class", radius=1.0, surrogate=WIDE_CORE, reduction="none", **options)
+    return make
 
 
 LOSSES: Mapping[str, NoiseLoss] = {
@@ -72,7 +67,7 @@ LOSSES: Mapping[str, NoiseLoss] = {
     "lc": NoiseLoss("LC", _linear_core),
     "logodds": NoiseLoss("LC log-odds", _logodds),
     "unhinged": NoiseLoss("unhinged", _unhinged, ending="normed"),
-    "robust": NoiseLoss("robust", _robust),
-    "shared": NoiseLoss("robust, shared length", _shared),
-    "balanced": NoiseLoss("robust, balanced", _balanced, ending="balanced"),
+    "robust": NoiseLoss("robust", _robust()),
+    "shared": NoiseLoss("robust, shared length", _robust(norm="batch")),
+    "balanced": NoiseLoss("robust, balanced", _robust(norm="class"), ending="balanced"),
 }
