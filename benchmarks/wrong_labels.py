@@ -197,7 +197,7 @@ def arguments() -> argparse.Namespace:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="Examples:\n"
-        "  python benchmarks/wrong_labels.py --data DIR                  everything, ten minutes on one core\n"
+        "  python benchmarks/wrong_labels.py --data DIR                  everything, a quarter of an hour on one core\n"
         "  python benchmarks/wrong_labels.py --sets digits               without the file that letter needs\n"
         "  python benchmarks/wrong_labels.py --quick --sets digits       seconds: does it run?\n",
     )
