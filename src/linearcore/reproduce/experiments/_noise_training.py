@@ -34,7 +34,7 @@ class Size:
 SIZES: Mapping[str, Size] = {
     # The paper's: SGD with momentum 0.9, batches of 128, a rate of 0.1 and a cosine over 50 epochs.
     "cifar10": Size(Recipe("resnet18", epochs=50, batch=128, rate=0.1, momentum=0.9), 5000, look_every=5),
-    "made-up": Size(Recipe("small", width=4, epochs=3, batch=16, rate=0.05, momentum=0.5), 80, look_every=2),
+    "made-up": Size(Recipe("small", width=4, epochs=3, batch=24, rate=0.08, momentum=0.5), 80, look_every=2),
 }
 
 

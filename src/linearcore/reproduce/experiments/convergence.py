@@ -64,7 +64,7 @@ class Size:
 
 SIZES = {
     # With fewer inputs the embeddings lie closer together, and less noise makes tags as hard to tell apart.
-    "smoke": Size(40, 8, 10, 1.0, (200, 40, 60), 400, 100, 8, (0.001, 0.01, 0.1), (1, 8), False),
+    "smoke": Size(40, 8, 10, 1.0, (200, 40, 60), 400, 50, 8, (0.001, 0.01, 0.1), (1, 8), False),
     "paper": Size(200, 20, 20, NOISE, (1000, 300, 300), 20_000, 4_000, 24, RATES, BATCHES, True),
 }
 
