@@ -221,7 +221,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="example:\n  python benchmarks/noisy_letters.py --data DIR --workers 2      a quarter of an hour",
+        epilog="example:\n  python benchmarks/noisy_letters.py --data DIR --workers 2      half an hour",
     )
     parser.add_argument("--data", type=Path, help="the folder that holds letter.csv.xz")
     parser.add_argument("--workers", type=int, default=1, help="networks side by side (default: %(default)s)")

@@ -130,8 +130,8 @@ class DemoResult:
 def run(settings: DemoSettings, progress: Progress) -> DemoResult:
     """Trains every loss at every learning rate, chooses, and tests.
 
-    Cost: losses × learning rates trainings of seeds × rates networks side by side; a minute on one core with the default
-    settings.
+    Cost: losses × learning rates trainings of seeds × rates networks side by side; a minute or two on one core with the
+    default settings.
 
     Raises:
         MissingExtraError: if scikit-learn is not installed.

@@ -34,7 +34,7 @@ def save_figure(name: str, data: dict[str, Any], folder: Path) -> tuple[Path, Pa
     with rc_context(dict(STYLE)):
         figure = draw(name, data)
         figure.savefig(svg, metadata={"Date": None})
-        # Where everything stands is known now, and takes as long to find out as to draw.
+        # Where everything stands is known now; finding it out a second time is a good part of the drawing.
         figure.set_layout_engine("none")
         figure.savefig(png, dpi=160, metadata={"Software": None})
     return svg, png
