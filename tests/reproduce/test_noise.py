@@ -213,7 +213,7 @@ def small_source(monkeypatch):
 def test_budget_is_the_same_and_what_matters_comes_first(small_source):
     parts = list(noise.parts(PAPER))
     tuned = [name for name in parts if name.startswith("tune")]
-    assert parts[: len(tuned)] == tuned and len(tuned) == 7 * 6
+    assert parts[: len(tuned)] == tuned and len(tuned) == 8 * 6
     assert all(len(method.configs) in (1, 6) for method in METHODS.values())
     runs = [name.split("_")[1:] for name in parts[len(tuned) :]]
     where = [(f"{law}{rate}{seed}", method) for law, rate, method, seed in runs]
@@ -223,7 +223,7 @@ def test_budget_is_the_same_and_what_matters_comes_first(small_source):
     ]  # fmt: skip
     assert where == sorted(where, key=lambda one: [place for place, _ in where].index(one[0]))
     # One seed of what nobody asked for.
-    asked = [key for key in METHODS if key not in ("ce-tuned", "logodds", "shared")]
+    asked = [key for key in METHODS if key not in ("ce-tuned", "gce-normed", "logodds", "shared")]
     for place in dict(where):
         wanted = list(METHODS) if place.endswith("seed1") else asked
         assert [method for other, method in where if other == place] == wanted
@@ -238,6 +238,7 @@ def test_grids():
         assert tried[key] == tried["ce-tuned"]
     # The usual q, as published, is among them.
     assert tried["gce-tuned"] == [(*how, q) for q in (0.5, 0.7) for how in ((1.0, 5e-4), (1.0, 2e-3), (0.2, 2e-3))]
+    assert tried["gce-normed"] == [(*how, q) for q in (0.5, 0.7) for how in ((1.0, 5e-4), (0.1, 5e-4), (0.1, 2e-3))]
 
 
 def test_paper_recipe():
@@ -245,8 +246,8 @@ def test_paper_recipe():
     assert (told.network, told.width, told.epochs, told.batch, told.rate) == ("resnet18", 64, 50, 128, 0.1)
     assert (told.momentum, told.decay, told.loss_scale, told.schedule) == (0.9, 5e-4, 1.0, "cosine")
     assert (told.nesterov, told.warmup, told.augment) == (False, 0.0, True)
-    # The network is changed for a loss without a least value, and for the one that is about it.
-    endings = {"unhinged-tuned": "-normed", "balanced": "-balanced"}
+    # The network is changed for a loss without a least value, for GCE beside it, and for the one that is about it.
+    endings = {"unhinged-tuned": "-normed", "gce-normed": "-normed", "balanced": "-balanced"}
     for key, method in METHODS.items():
         network = Plan("cifar10", method.loss, method.configs[0], "instance", 0.4, 1).recipe("cpu").network
         assert network == f"resnet18{endings.get(key, '')}"
@@ -269,7 +270,7 @@ HOLDS, FAILS = ("holds", None), ("does not hold", None)
 
 def test_table_has_means_and_spreads():
     data = noise.conclude(made_up(), PAPER).data
-    assert len(data["rows"]) == 9 * 7
+    assert len(data["rows"]) == 10 * 7
     rows = {(row["row"], row["law"], row["rate"]): row for row in data["rows"]}
     first = rows["balanced", "instance", 0.4]
     assert (first["mean"], first["spread"], first["seeds"]) == (89.2, 0.1, [1, 2, 3])

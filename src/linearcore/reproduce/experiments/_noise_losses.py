@@ -23,8 +23,8 @@ class NoiseLoss:
     Attributes:
         label: what a reader calls it.
         make: its own options ↦ the loss, which takes scores (B, C) and labels (B,) and gives (B,) losses.
-        ending: of the network's name; "" for the paper's as it is. "normed" keeps scores from growing, for a loss that has
-            no least value; "balanced" has the sphere before that.
+        ending: of the network's name; "" for the paper's as it is. "normed" keeps scores from growing, which a loss that has
+            no least value needs; "balanced" has the sphere before that.
     """
 
     label: str
@@ -64,6 +64,7 @@ def _robust(**norm: Any) -> Callable[[Mapping[str, Any]], Loss]:
 LOSSES: Mapping[str, NoiseLoss] = {
     "ce": NoiseLoss("CE", _cross_entropy),
     "gce": NoiseLoss("GCE", _generalized),
+    "gce-normed": NoiseLoss("GCE, normed", _generalized, ending="normed"),
     "lc": NoiseLoss("LC", _linear_core),
     "logodds": NoiseLoss("LC log-odds", _logodds),
     "unhinged": NoiseLoss("unhinged", _unhinged, ending="normed"),

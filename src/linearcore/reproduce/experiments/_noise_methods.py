@@ -68,16 +68,23 @@ _PAPERS = (Config(),)
 #: Six each. A loss that is small against the weight decay keeps weights small: for losses whose gradient does not fade
 #: this is what decides how much of the noise is learned.
 _SCALES = (1.0, 0.1, 0.02)
-#: GCE has a shape to tune as well, so fewer scales.
-_GCE = tuple(
-    Config(scale, decay, {"q": q}) for q, (scale, decay) in product((0.5, 0.7), ((1.0, 5e-4), (1.0, 2e-3), (0.2, 2e-3)))
-)
+
+
+def _gce(pairs: Sequence[tuple[float, float]]) -> tuple[Config, ...]:
+    """It has a shape to tune as well, so fewer scales and decays."""
+    return tuple(Config(scale, decay, {"q": q}) for q, (scale, decay) in product((0.5, 0.7), pairs))
+
+
+_GCE = _gce(((1.0, 5e-4), (1.0, 2e-3), (0.2, 2e-3)))
+#: Normed scores do not grow, so that its gradient fades as little as that of the losses above.
+_NORMED_GCE = _gce(((1.0, 5e-4), (0.1, 5e-4), (0.1, 2e-3)))
 
 #: In the order of the table.
 METHODS: Mapping[str, Method] = {
     "ce": Method("CE as in the paper", "ce", _PAPERS),
     "ce-tuned": Method("tuned CE", "ce", _grid(_SCALES), is_beside=True),
     "gce-tuned": Method("tuned GCE", "gce", _GCE),
+    "gce-normed": Method("tuned GCE, normed scores", "gce-normed", _NORMED_GCE, is_beside=True),
     "lc": Method("LC as in the paper", "lc", _PAPERS),
     "logodds": Method("tuned LC, default form", "logodds", _grid(_SCALES), is_beside=True),
     "unhinged-tuned": Method("tuned unhinged, normed scores", "unhinged", _grid(_SCALES)),

@@ -24,6 +24,7 @@ _STYLES = {
     "ce": (RED, "-"),
     "ce-tuned": (RED, "--"),
     "gce-tuned": (ORANGE, "-"),
+    "gce-normed": (ORANGE, "--"),
     "lc": (SKY, "-"),
     "logodds": (BLUE, "--"),
     "unhinged-tuned": (OLIVE, "--"),
