@@ -59,11 +59,11 @@ def all_runs(runs: Sequence[Run], workers: int, work: Path | None, say: Callable
 
 
 def add_options(parser: argparse.ArgumentParser, *, seeds: int) -> None:
-    """What long benchmarks of taggers have in common."""
+    """What long benchmarks have in common."""
     parser.add_argument("--seeds", type=int, default=seeds, help="runs of each kind (default: %(default)s)")
     parser.add_argument("--workers", type=int, default=1, help="runs side by side, a thread each (default: %(default)s)")
     parser.add_argument("--work", type=Path, help="folder for finished runs, from which an interrupted command goes on")
-    parser.add_argument("--quick", action="store_true", help="made-up text, and not all of it, in seconds")
+    parser.add_argument("--quick", action="store_true", help="made-up data, and not all of it, in seconds")
 
 
 def complaint_about(args: argparse.Namespace, source: str, data: Path | None) -> str | None:

@@ -16,6 +16,7 @@ SCRIPTS = {
     "chain.py": ["--sizes", "12x5x2", "--seconds", "0.1", "--least", "2"],
     "chain_rate.py": ["--quick", "--workers", "2", "--seeds", "1"],
     "chain_variants.py": ["--quick", "--workers", "2"],
+    "core_width.py": ["--quick", "--workers", "2", "--seeds", "1"],
     "decoding.py": ["--quick", "--sets", "generated"],
     "dense_loss.py": ["--shapes", "64x10", "--dtypes", "float32", "--seconds", "0.1", "--least", "2", "--no-compile"],
     "estimators.py": [

@@ -1,0 +1,173 @@
+"""How wide a linear core should be where labels are wrong: a small network with time to learn them by heart, on a laptop.
+
+4,000 images of CIFAR-10 with 0 and 40 % of wrong labels (instance-dependent noise as in `linearcore reproduce noise`), a
+small network with normed scores (`linearcore.NormedScores`), and `robust_loss(norm="class")` with cores of several widths.
+Nothing else differs: seeds, order, rate, weight decay and the slope of the core are the same. Classes that are told apart
+without doubt have margins of about 1. Without a tail the loss is the unhinged one. Two rows have the scores on a sphere
+before the norm; up to margins of 2 the wider of them is the balanced preset. The scale of a loss decides next to nothing
+where scores are normed, and nothing is tuned: the question is what a tail and a sphere do, not which loss is best.
+"""
+
+import argparse
+import statistics
+import sys
+from dataclasses import replace
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from _harness import command, data_folder
+from _work import add_options, all_runs
+from linearcore import LinearCore
+from linearcore._record import write_record
+from linearcore._streams import stream_for
+from linearcore.losses import robust_loss
+from linearcore.reproduce.experiments._noise_images import check_data, draw_labels, read_images
+from linearcore.vision import Images, Recipe, Run
+
+OUT = Path(__file__).parent / "results" / "core_width.json"
+LAW, RATES = "instance", (0.0, 0.4)
+#: So wide that no margin leaves it.
+NO_TAIL = 1000.0
+#: Of the tails: they bend within the margins that occur.
+SHARPNESS = 4.0
+
+
+class Row(NamedTuple):
+    """A width of the core, and whether scores are put on a sphere before they are normed."""
+
+    tau: float
+    sphere: bool
+
+    @property
+    def words(self) -> str:
+        """What a reader calls it."""
+        core = "no tail" if self.tau == NO_TAIL else f"core up to {self.tau:g}"
+        return f"sphere, {core}" if self.sphere else core
+
+
+ROWS = (Row(0.1, False), Row(0.5, False), Row(1.0, False), Row(NO_TAIL, False), Row(0.5, True), Row(2.0, True))
+
+
+class Size(NamedTuple):
+    """How much is done with a source."""
+
+    source: str
+    train: int
+    test: int
+    recipe: Recipe
+
+
+#: The weight decay is five times the paper's: there are fewer steps to forget in.
+FULL = Size("cifar10", 4000, 2500, Recipe("small", width=16, epochs=40, decay=2.5e-3, loss_scale=1 / 3, precision="bf16"))
+QUICK = Size("made-up", 120, 60, Recipe("small", width=2, epochs=1, batch=24, loss_scale=1 / 3))
+
+
+@lru_cache(maxsize=4)
+def images_of(size: Size, data: Path | None, rate: float, seed: int) -> tuple[Images, Images, torch.Tensor, str]:
+    """Some images with wrong labels, some to test on, the true labels of the former, and what names the draw."""
+    sets, noisy = read_images(size.source, data), draw_labels(size.source, data, LAW, rate, seed)
+    some = torch.randperm(len(sets.train), generator=stream_for("images", seed))[: size.train]
+    train = Images(sets.train.images[some], noisy.labels[some], sets.train.classes)
+    test = Images(sets.test.images[: size.test], sets.test.labels[: size.test], sets.test.classes)
+    return train, test, sets.train.labels[some], noisy.hash[:16]
+
+
+def one_run(size: Size, data: Path | None, row: Row, rate: float, seed: int) -> dict[str, Any]:
+    """Trains once: per cent of test images that are answered rightly, and of wrong labels that were learned by heart."""
+    train, test, true, draw = images_of(size, data, rate, seed)
+    network = f"{size.recipe.network}-{'balanced' if row.sphere else 'normed'}"
+    core = LinearCore(tau=row.tau, sharpness=SHARPNESS)
+    loss = partial(robust_loss, norm="class", surrogate=core, reduction="none")
+    run = Run(train, loss, replace(size.recipe, network=network, seed=seed), test=test, evaluate_every=size.recipe.epochs)
+    while not run.is_done:
+        run.epoch()
+    found = run.result()
+    told: dict[str, Any] = {"row": row.words, "rate": rate, "seed": seed, "labels": draw}
+    if found.failed is not None:
+        return told | {"failed": found.failed}
+    guess, is_wrong = found.scores(train.images).argmax(1), train.labels != true
+    learned = 100 * float((guess == train.labels)[is_wrong].double().mean()) if bool(is_wrong.any()) else None
+    return told | {
+        "test": round(found.history[-1]["test_accuracy"], 3),
+        "learned": None if learned is None else round(learned, 3),
+    }
+
+
+def compare(size: Size, data: Path | None, args: argparse.Namespace) -> list[dict[str, Any]]:
+    """All runs, in the order of the rows."""
+    wanted = [(row, rate, seed) for row in ROWS for rate in RATES for seed in range(1, args.seeds + 1)]
+    runs = [
+        ({"row": row, "rate": rate, "seed": seed, **settings_of(size)}, one_run, (size, data, row, rate, seed))
+        for row, rate, seed in wanted
+    ]
+    return all_runs(runs, args.workers, args.work, _line)
+
+
+def settings_of(size: Size) -> dict[str, Any]:
+    """What all runs have in common."""
+    return {
+        "images": [size.train, size.test], "law": LAW, "recipe": size.recipe.to_json(), "sharpness": SHARPNESS,
+        "source": size.source,
+    }  # fmt: skip
+
+
+def _line(found: dict[str, Any]) -> str:
+    told = found.get("failed") or f"{found['test']:.2f} % right"
+    return f"{found['row']}, {100 * found['rate']:g} % wrong, seed {found['seed']}: {told}"
+
+
+def show(rows: list[dict[str, Any]]) -> None:
+    """Prints the table."""
+    heads = [f"right at {100 * rate:g} %" for rate in RATES]
+    table = Table("loss", *heads, "wrong labels learned", title="per cent, mean over seeds")
+    for row in ROWS:
+        own = [run for run in rows if run["row"] == row.words]
+        cells = [_mean([run.get("test") for run in own if run["rate"] == rate]) for rate in RATES]
+        table.add_row(row.words, *cells, _mean([run.get("learned") for run in own if run["rate"] > 0]))
+    Console().print(table)
+
+
+def _mean(values: list[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    return f"{statistics.mean(known):.2f}" if known and len(known) == len(values) else "failed"
+
+
+def main() -> int:
+    """The command."""
+    args = arguments()
+    data, size = data_folder(args.data), QUICK if args.quick else FULL
+    try:
+        if min(args.workers, args.seeds) < 1:
+            raise ValueError(f"--workers and --seeds take positive numbers, got {args.workers} and {args.seeds}")
+        check_data(size.source, data)
+        read_images(size.source, data)
+    except (ValueError, OSError) as error:
+        print(f"core_width.py: {error}; or look at toy size with --quick", file=sys.stderr)
+        return 2
+    rows = compare(size, data, args)
+    show(rows)
+    settings = settings_of(size) | {"seeds": args.seeds, "workers": args.workers}
+    write_record(args.out, command=command("core_width.py"), settings=settings, results=rows, seed=1)
+    return 0
+
+
+def arguments() -> argparse.Namespace:
+    """What the user asked for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="example:\n  python benchmarks/core_width.py --data DIR --workers 2 --work runs      forty minutes",
+    )
+    parser.add_argument("--data", type=Path, help="the folder that holds CIFAR-10")
+    add_options(parser, seeds=3)
+    parser.add_argument("--out", type=Path, default=OUT, help="the record (default: benchmarks/results)")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
