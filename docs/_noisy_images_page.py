@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from _tables import RESULTS, ROOT, figure, table, wrapped
+from _tables import RESULTS, ROOT, figure, source, table, wrapped
 
 from linearcore._record import read_record
 from linearcore.reproduce.experiments._noise_claims import MIDDLE
@@ -20,12 +20,14 @@ SHARED = RESULTS / "robust_search_shared.json"
 #: The same for scores that are normed class by class.
 BALANCED = RESULTS / "robust_search_balanced.json"
 FAVOURITES = RESULTS / "favourites.json"
-
+WIDTHS = RESULTS / "core_width.json"
 
 SEARCHES = (SEARCH, FURTHER, SHARED, BALANCED)
 
 
-def page(folder: Path = PAPER, searches: Sequence[Path] = SEARCHES, favourites: Path = FAVOURITES) -> str:
+def page(
+    folder: Path = PAPER, searches: Sequence[Path] = SEARCHES, favourites: Path = FAVOURITES, widths: Path = WIDTHS
+) -> str:
     """The whole page, with a section for each record that is there."""
     noise, pushes = (folder / name / "results.json" for name in ("noise", "gradient-histogram"))
     parts = [_HEAD]
@@ -33,6 +35,8 @@ def page(folder: Path = PAPER, searches: Sequence[Path] = SEARCHES, favourites: 
         parts += noise_sections(read_record(noise))
     if favourites.is_file():
         parts += favourites_section(read_record(favourites))
+    if widths.is_file():
+        parts += width_section(read_record(widths))
     if pushes.is_file():
         parts += push_section(read_record(pushes))
     parts += search_section([read_record(path) for path in searches if path.is_file()])
@@ -159,6 +163,32 @@ def favourites_section(record: dict[str, Any]) -> list[str]:
     return ["## What such labels can teach", wrapped(about), table(head, lines)]
 
 
+# ---- how wide a core ------------------------------------------------------------------------------------------------------
+
+
+def width_section(record: dict[str, Any]) -> list[str]:
+    """What a tail and a sphere do, with a small network."""
+    runs, settings = record["results"], record["settings"]
+    rates = sorted({run["rate"] for run in runs})
+    lines = []
+    for name in dict.fromkeys(run["row"] for run in runs):
+        own = [[run for run in runs if (run["row"], run["rate"]) == (name, rate)] for rate in rates]
+        learned = [[run.get("learned") for run in some] for rate, some in zip(rates, own, strict=True) if rate > 0]
+        cells = [*([run.get("test") for run in some] for some in own), *learned]
+        lines.append([name, *map(_over_seeds, cells)])
+    about = _WIDTHS.format(images=f"{settings['images'][0]:,}", epochs=settings["recipe"]["epochs"], seeds=settings["seeds"])
+    head = [f"right at {100 * rate:g} %" for rate in rates]
+    head += [f"wrong labels learned at {100 * rate:g} %" for rate in rates if rate > 0]
+    return ["## How wide a core", wrapped(f"{about} {source(record)}"), table(["per cent", *head], lines)]
+
+
+def _over_seeds(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        return "failed"
+    return f"{statistics.mean(known):.1f}" + (f" ± {statistics.stdev(known):.1f}" if len(known) > 1 else "")
+
+
 # ---- `gradient-histogram` ------------------------------------------------------------------------------------------------
 
 
@@ -237,9 +267,10 @@ labels by instance. "Agreement" is with held-out labels, as wrong as those of tr
 rates and for both laws. Tries were changed once, after ten final runs had been seen: before, they were of twenty epochs, and
 the best two were repeated in full. The unhinged loss has no least value: on raw scores it diverged, or weight decay took
 everything. So its network has batch norm behind its scores, as in the released code of Patrini et al. (2017), without that
-norm's learned scale. The balanced robust loss has the same norm behind a sphere; all others have the paper's network as it
-is. The unhinged loss's norm and the row with a shared length came after some final runs of the others had been seen, the
-balanced robust loss after one seed of all of them, when the unhinged loss with its norm was ahead from 40 % on."""
+norm's learned scale. The balanced robust loss has the same norm behind a sphere, and a second GCE the norm alone, to tell
+what it does from what a loss does; all others have the paper's network as it is. The unhinged loss's norm and the row with a
+shared length came after some final runs of the others had been seen, the balanced robust loss and GCE's norm after one seed
+of all of them, when the unhinged loss with its norm was ahead from 40 % on."""
 
 _LEARNERS = {"class": "the class", "pixels": "what it becomes"}
 _ANSWERS = {"likeliest": "the likeliest", "normed": "what it has more of"}
@@ -252,6 +283,14 @@ an image becomes: the better such a loss learns, the worse its answers. What an 
 each class in its own standard deviations, is what a loss that is straight in normed scores aims at
 ([why](robust-loss.md#labels-with-favourites); with the sphere nearly so). Up to 40 % the labels would teach everything to
 both. Networks err on their own as well; none is trained here. {images} images, mean over {seeds} seeds. `{command}`."""
+
+_WIDTHS = """Normed scores, as the unhinged loss has them in the table, and cores of several widths: {images} images, a small
+network with time to learn labels by heart ({epochs} epochs), all settings the same and nothing tuned. Classes that are told
+apart without doubt have margins of about 1. Beyond the core a tail lets go of images that are answered well, and those that
+are not, wrong labels above all, are left to push. Without a tail the loss is the unhinged one. "Sphere" puts each image's
+scores on a sphere before the norm: an image that the network cannot make sense of then has scores as long as one that it is
+sure of, and gradients the larger the shorter its own scores were. "Sphere, core up to 2" is the balanced preset (up to its
+margins above 2, which are rare). Mean and standard deviation over {seeds} seeds."""
 
 _FINDING = """After the last epoch, how well the scores tell wrong training labels from right ones: areas under the curve, by
 the margin of the given label and by its loss. [Finding wrong labels](finding-wrong-labels.md) does this with your own."""

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from linearcore import NormedScores
+from linearcore.losses.rivals import unhinged
 from linearcore.reproduce.experiments._noise_images import draw_labels, read_images
 from linearcore.vision import hold_out
 
@@ -93,6 +94,47 @@ def test_sweep_trains_and_judges_with_wrong_labels_and_every_scale(script, monke
     for name, network in networks.items():
         ending = "-normed" if "unhinged" in name else "-balanced" if "balanced" in name else ""
         assert network == f"small{ending}"
+
+
+def test_widths_differ_in_core_and_sphere_alone_and_count_wrong_labels_that_are_given_back(script, monkeypatch):
+    widths = script("core_width")
+    made = []
+
+    class Spy:
+        is_done = True
+
+        def __init__(self, data, loss, recipe, **options):
+            self.data, self.loss, self.recipe, self.test = data, loss, recipe, options["test"]
+            made.append(self)
+
+        def result(self):
+            """It knows the labels of every third image by heart, and the truth about the others."""
+            true = widths.images_of(widths.QUICK, None, 0.4, 3)[2]
+            guess = torch.where(torch.arange(len(true)) % 3 == 0, self.data.labels, true)
+            scores = torch.nn.functional.one_hot(guess, 4)
+            return SimpleNamespace(failed=None, history=[{"test_accuracy": 50.0}], scores=lambda images: scores)
+
+    monkeypatch.setattr(widths, "Run", Spy)
+    rows = [widths.one_run(widths.QUICK, None, row, 0.4, 3) for row in widths.ROWS]
+    names = ["core up to 0.1", "core up to 0.5", "core up to 1", "no tail", "sphere, core up to 0.5", "sphere, core up to 2"]
+    assert [row["row"] for row in rows] == names
+    train, test, true, _ = widths.images_of(widths.QUICK, None, 0.4, 3)
+    clean = read_images("made-up", None)
+    wrong = (train.labels != true).nonzero().squeeze(1)
+    assert 20 < len(wrong) < 80
+    assert {row["learned"] for row in rows} == {round(100 * float((wrong % 3 == 0).double().mean()), 3)}
+    assert torch.equal(test.labels, clean.test.labels[:60])
+    for run, name in zip(made, names, strict=True):
+        assert run.data is train and run.test is test and run.recipe.seed == 3
+        assert run.recipe.network == ("small-balanced" if "sphere" in name else "small-normed")
+    # Without a tail it is the unhinged loss, up to a factor and a constant.
+    scores, labels = torch.randn(50, 4, generator=torch.Generator().manual_seed(0)), torch.arange(50) % 4
+    z = NormedScores(4)(scores)
+    ours, theirs = made[3].loss(z, labels), unhinged(z, labels, reduction="none")
+    slope = (ours - ours.mean()).norm() / (theirs - theirs.mean()).norm()
+    torch.testing.assert_close(ours - ours.mean(), slope * (theirs - theirs.mean()), atol=1e-3, rtol=0)
+    bent = made[1].loss(z, labels)
+    assert (bent - bent.mean() - slope * (theirs - theirs.mean())).abs().max() > 0.05
 
 
 def test_learners_that_know_the_law_of_wrong_labels(script):

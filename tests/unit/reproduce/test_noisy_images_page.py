@@ -74,7 +74,7 @@ def test_choices_have_the_chosen_one_first_and_then_the_best(written):
     assert f"{first}\n|  | scale 1, decay 0.002 | 50.00 |" in text
     assert "|  | scale 1, decay 0.0005 | failed |\n| tuned GCE | **scale 0.2, decay 0.002, q 0.7** | 51.00 |" in text
     assert "with 40 % of wrong labels by instance" in words(text)
-    assert text.count("**") == 2 * 7 and text.count("\n|") == 2 + 7 * 6
+    assert text.count("**") == 2 * 8 and text.count("\n|") == 2 + 8 * 6
 
 
 def test_something_is_chosen_though_all_failed(written):
@@ -151,6 +151,28 @@ def test_what_can_be_known_has_a_section_where_there_is_a_record(images, tmp_pat
     assert "| knows what it becomes, answers what it has more of | 93.5 | 43.5 |" in text
     assert "1,200 images, mean over 2 seeds. `linearcore reproduce x --scale paper`." in words(text)
     assert "What such labels can teach" not in images.page(tmp_path, [], tmp_path / "none")
+
+
+def test_widths_have_a_section_where_there_is_a_record(images, tmp_path):
+    record = tmp_path / "core_width.json"
+    common = {"images": [1200, 60], "recipe": {"epochs": 7}, "seeds": 2}
+    rows = [
+        {"row": row, "rate": rate, "seed": seed, "test": 80.0 + place + 2 * seed - 40 * rate, "learned": learned}
+        for place, row in enumerate(("core up to 0.5", "sphere, core up to 2"))
+        for rate, learned in ((0.0, None), (0.4, 20.0))
+        for seed in (1, 2)
+    ]
+    put(record, rows, **common)
+    text = section(images.page(tmp_path, [], tmp_path / "none", record), "How wide a core")
+    assert "1,200 images, a small network with time to learn labels by heart (7 epochs)" in words(text)
+    assert "| per cent | right at 0 % | right at 40 % | wrong labels learned at 40 % |" in text
+    assert "| core up to 0.5 | 83.0 ± 1.4 | 67.0 ± 1.4 | 20.0 ± 0.0 |" in text
+    assert "| sphere, core up to 2 | 84.0 ± 1.4 | 68.0 ± 1.4 | 20.0 ± 0.0 |" in text
+    rows[-1] = {name: rows[-1][name] for name in ("row", "rate", "seed")} | {"failed": "loss is not finite"}
+    put(record, rows, **common)
+    text = section(images.page(tmp_path, [], tmp_path / "none", record), "How wide a core")
+    assert "| sphere, core up to 2 | 84.0 ± 1.4 | failed | failed |" in text
+    assert "How wide a core" not in images.page(tmp_path, [], tmp_path / "none", tmp_path / "none")
 
 
 def test_no_line_is_too_long_but_in_tables(written):
