@@ -174,6 +174,29 @@ def test_readme_says_of_many_tags_what_the_record_says() -> None:
     assert {f"{latin[key]['accuracy']:.2f}" for key in ("crf", "ce")} == {"83.57"} and "cross-entropy 83.57." in readme
 
 
+def test_what_is_said_about_the_width_of_a_core() -> None:
+    runs = json.loads((ROOT / "benchmarks" / "results" / "core_width.json").read_text("utf-8"))["results"]
+    page = " ".join((ROOT / "docs" / "robust-loss.md").read_text("utf-8").split())
+
+    def all_of(row: str, rate: float, name: str = "test") -> list[float]:
+        return [run[name] for run in runs if (run["row"], run["rate"]) == (row, rate)]
+
+    cores = ("core up to 0.1", "core up to 0.5", "core up to 1", "no tail")
+    right, learned = ([f"{statistics.mean(all_of(row, 0.4, name)):.1f}" for row in cores] for name in ("test", "learned"))
+    assert right == sorted(right) and learned == sorted(learned, reverse=True)
+    assert (
+        f"{right[0]}, {right[1]} and {right[2]} % are right with cores up to 0.1, 0.5 and 1, and {right[3]} without" in page
+    )
+    assert f"{learned[0]}, {learned[1]}, {learned[2]} and {learned[3]} % of the wrong labels are learned" in page
+    sphere = [f"{statistics.mean(all_of('sphere, core up to 2', 0.4, name)):.1f}" for name in ("test", "learned")]
+    clean = [f"{statistics.mean(all_of(row, 0.0)):.1f}" for row in ("sphere, core up to 2", "no tail")]
+    assert f"{sphere[0]} % right and {sphere[1]} % learned, behind the norm alone in every seed" in page
+    assert f"also on clean labels ({clean[0]} and {clean[1]})" in page
+    for rate, name, sign in ((0.0, "test", 1), (0.4, "test", 1), (0.4, "learned", -1)):
+        pairs = zip(all_of("no tail", rate, name), all_of("sphere, core up to 2", rate, name), strict=True)
+        assert all(sign * (norm - both) > 0 for norm, both in pairs)
+
+
 def test_what_is_said_about_letters_beside_the_robust_loss() -> None:
     rows = json.loads((ROOT / "benchmarks" / "results" / "noisy_letters.json").read_text("utf-8"))["results"]
     tests = {(row["law"].rpartition("-")[2], row["loss"]): row["test"] for row in rows}

@@ -37,6 +37,7 @@ def test_losses_are_what_their_names_say():
     expected = {
         "ce": -p.log(),
         "gce": (1 - p**0.7) / 0.7,
+        "gce-normed": (1 - p**0.7) / 0.7,
         # One-sided, logistic, τ = 1, mean over competitors.
         "lc": torch.where(MARGINS <= 1, 1 - MARGINS + 2 * math.log(2), 2 * F.softplus(1 - MARGINS)).mean(1),
         "logodds": torch.where(odds <= 1, 1 - odds + 2 * math.log(2), 2 * F.softplus(1 - odds)),
@@ -51,7 +52,7 @@ def test_losses_are_what_their_names_say():
     }  # fmt: skip
     assert list(expected) == list(LOSSES)
     for key, values in expected.items():
-        loss = LOSSES[key].make({"q": 0.7} if key == "gce" else {})
+        loss = LOSSES[key].make({"q": 0.7} if key.startswith("gce") else {})
         torch.testing.assert_close(loss(SCORES, LABELS), values)
 
 
