@@ -285,12 +285,12 @@ each class in its own standard deviations, is what a loss that is straight in no
 both. Networks err on their own as well; none is trained here. {images} images, mean over {seeds} seeds. `{command}`."""
 
 _WIDTHS = """Normed scores, as the unhinged loss has them in `linearcore reproduce noise`, and cores of several widths:
-{images} images, a small network with time to learn labels by heart ({epochs} epochs), all
-settings the same and nothing tuned. Classes that are told apart without doubt have margins of about 1. Beyond the core a tail lets go of images that are answered well, and those that
-are not, wrong labels above all, are left to push. Without a tail the loss is the unhinged one. "Sphere" puts each image's
-scores on a sphere before the norm: an image that the network cannot make sense of then has scores as long as one that it is
-sure of, and gradients the larger the shorter its own scores were. "Sphere, core up to 2" is the balanced preset, but for
-margins above 2. Mean and standard deviation over {seeds} seeds."""
+{images} images, a small network with time to learn labels by heart ({epochs} epochs), all settings the same and nothing
+tuned. Classes that are told apart without doubt have margins of about 1. Beyond the core a tail lets go of images that are
+answered well, and those that are not, wrong labels above all, are left to push. Without a tail the loss is the unhinged
+one. "Sphere" puts each image's scores on a sphere before the norm: an image that the network cannot make sense of then has
+scores as long as one that it is sure of, and gradients the larger the shorter its own scores were. "Sphere, core up to 2"
+is the balanced preset, but for margins above 2. Mean and standard deviation over {seeds} seeds."""
 
 _FINDING = """After the last epoch, how well the scores tell wrong training labels from right ones: areas under the curve, by
 the margin of the given label and by its loss. [Finding wrong labels](finding-wrong-labels.md) does this with your own."""
