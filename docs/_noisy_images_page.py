@@ -32,7 +32,7 @@ def page(
     noise, pushes = (folder / name / "results.json" for name in ("noise", "gradient-histogram"))
     parts = [_HEAD]
     if noise.is_file():
-        parts += noise_sections(read_record(noise))
+        parts += noise_sections(read_record(noise), spread_of_repeats(noise.parent))
     if favourites.is_file():
         parts += favourites_section(read_record(favourites))
     if widths.is_file():
@@ -46,7 +46,7 @@ def page(
 # ---- the table of `noise` ------------------------------------------------------------------------------------------------
 
 
-def noise_sections(record: dict[str, Any]) -> list[str]:
+def noise_sections(record: dict[str, Any], repeats: str = "") -> list[str]:
     """Accuracies, what was chosen, wrong labels that are found, and the verdicts."""
     data = record["results"]["data"]
     rows = {(row["row"], row["law"], row["rate"]): row for row in data["rows"]}
@@ -59,7 +59,7 @@ def noise_sections(record: dict[str, Any]) -> list[str]:
         "![Test accuracy against the rate of wrong labels](results/paper/noise/noise.png)",
         _accuracies(data, rows, columns),
         "## What was chosen",
-        wrapped(_CHOICES.format(rate=f"{100 * MIDDLE:g}")),
+        wrapped(f"{_CHOICES.format(rate=f'{100 * MIDDLE:g}')} {repeats}"),
         _choices(data),
         "## Finding the wrong ones",
         wrapped(_FINDING),
@@ -110,6 +110,25 @@ def _cell(row: dict[str, Any], best: float) -> str:
 
 def _bold(text: str, is_best: bool) -> str:
     return f"**{text}**" if is_best else text
+
+
+def spread_of_repeats(folder: Path) -> str:
+    """How far tries with the same seed lie apart; nothing where none was repeated."""
+    groups: dict[str, list[float]] = {}
+    for path in sorted(folder.glob("repeats/*.json")):
+        name = path.stem.rpartition("_again")[0]
+        own = groups.setdefault(name, [_agreement(folder / "parts" / f"{name}.json")])
+        own.append(_agreement(path))
+    if not groups:
+        return ""
+    # All as far apart by chance, whatever their mean.
+    spread = statistics.mean(statistics.variance(values) for values in groups.values()) ** 0.5
+    widest = max(max(values) - min(values) for values in groups.values())
+    return _REPEATS.format(tries=len(groups), spread=f"{spread:.1f}", widest=f"{widest:.1f}")
+
+
+def _agreement(path: Path) -> float:
+    return float(read_record(path)["results"]["noisy_validation_accuracy"])
 
 
 def _choices(data: dict[str, Any]) -> str:
@@ -271,6 +290,9 @@ norm's learned scale. The balanced robust loss has the same norm behind a sphere
 what it does from what a loss does; all others have the paper's network as it is. The unhinged loss's norm and the row with a
 shared length came after some final runs of the others had been seen, the balanced robust loss and GCE's norm after one seed
 of all of them, when the unhinged loss with its norm was ahead from 40 % on."""
+
+_REPEATS = """{tries} tries were repeated with the same seed: a GPU adds up in no fixed order, and agreements then differ by
+{spread} points (standard deviation; {widest} at most). Gaps of this size, between configurations or losses, say nothing."""
 
 _LEARNERS = {"class": "the class", "pixels": "what it becomes"}
 _ANSWERS = {"likeliest": "the likeliest", "normed": "what it has more of"}

@@ -77,6 +77,18 @@ def test_choices_have_the_chosen_one_first_and_then_the_best(written):
     assert text.count("**") == 2 * 8 and text.count("\n|") == 2 + 8 * 6
 
 
+def test_repeats_say_how_far_tries_lie_apart(images, written, tmp_path):
+    assert "repeated with the same seed" not in words(written(made_up()))
+    places = ("parts/tune_ce_0", "repeats/tune_ce_0_again1", "parts/tune_ce_1", "repeats/tune_ce_1_again1")
+    for place, value in zip(places, (50.0, 51.0, 40.0, 42.0), strict=True):
+        put(tmp_path / "noise" / f"{place}.json", {"noisy_validation_accuracy": value})
+    # Variances of 0.5 and 2.
+    told = (
+        "2 tries were repeated with the same seed: a GPU adds up in no fixed order, and agreements then differ by 1.1 points"
+    )
+    assert f"{told} (standard deviation; 2.0 at most)" in words(section(written(made_up()), "What was chosen"))
+
+
 def test_something_is_chosen_though_all_failed(written):
     text = section(written(made_up(failed=[f"tune_ce-tuned_{place}" for place in range(6)])), "What was chosen")
     assert "| tuned CE | **scale 1, decay 0.0005** | failed |\n|  | scale 1, decay 0.002 | failed |" in text
