@@ -16,7 +16,6 @@ from typing import Any
 import torch
 
 from linearcore._progress import Progress
-from linearcore.reproduce.experiments._tag_text import check_data
 
 #: What a run depends on, what does it, and with which arguments.
 Run = tuple[dict[str, Any], Callable[..., dict[str, Any]], tuple[Any, ...]]
@@ -66,13 +65,18 @@ def add_options(parser: argparse.ArgumentParser, *, seeds: int) -> None:
     parser.add_argument("--quick", action="store_true", help="made-up data, and not all of it, in seconds")
 
 
-def complaint_about(args: argparse.Namespace, source: str, data: Path | None) -> str | None:
-    """What is wrong with those options, or with the data of an experiment's source, in a line; None if nothing is."""
+def complaint_about(args: argparse.Namespace, check_data: Callable[[], object]) -> str | None:
+    """What is wrong with those options, or with the data, in a line; None if nothing is.
+
+    Args:
+        args: with the options above.
+        check_data: raises a ValueError or an OSError if the data are not there.
+    """
     if min(args.workers, args.seeds) < 1:
         return f"--workers and --seeds take positive numbers, got {args.workers} and {args.seeds}"
     try:
-        check_data(data, [source])
-    except ValueError as error:
+        check_data()
+    except (ValueError, OSError) as error:
         return f"{error}; or look at toy size with --quick"
     return None
 

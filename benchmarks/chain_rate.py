@@ -22,7 +22,7 @@ from _work import add_options, all_runs, complaint_about
 from linearcore._record import write_record
 from linearcore.reproduce.experiments import _tag_training as training
 from linearcore.reproduce.experiments._tag_table import fall
-from linearcore.reproduce.experiments._tag_text import SOURCES, read_text
+from linearcore.reproduce.experiments._tag_text import SOURCES, check_data, read_text
 from linearcore.tagging._corpus import Corpus
 
 OUT = Path(__file__).parent / "results" / "chain_rate.json"
@@ -59,7 +59,7 @@ def main() -> int:
     args = arguments()
     source, steps = ("made", 2 * EVERY) if args.quick else ("ewt", STEPS)
     data = data_folder(args.data)
-    complaint = complaint_about(args, source, data)
+    complaint = complaint_about(args, lambda: check_data(data, [source]))
     if complaint is not None:
         print(f"chain_rate.py: {complaint}", file=sys.stderr)
         return 2

@@ -20,7 +20,7 @@ from _work import add_options, all_runs, complaint_about
 from linearcore._record import write_record
 from linearcore.reproduce.experiments import _tag_training as training
 from linearcore.reproduce.experiments._tag_methods import METHODS
-from linearcore.reproduce.experiments._tag_text import SOURCES, read_text
+from linearcore.reproduce.experiments._tag_text import SOURCES, check_data, read_text
 from linearcore.tagging._corpus import Corpus
 from linearcore.tagging.encoders import BiLSTM
 
@@ -60,7 +60,7 @@ def main() -> int:
     source = "made" if args.quick else "latin"
     data = data_folder(args.data)
     names = [*PEERS, *(QUICK if args.quick else VARIANTS)]
-    complaint = complaint_about(args, source, data)
+    complaint = complaint_about(args, lambda: check_data(data, [source]))
     if complaint is not None:
         print(f"chain_variants.py: {complaint}", file=sys.stderr)
         return 2

@@ -4,8 +4,8 @@
 small network with normed scores (`linearcore.NormedScores`), and `robust_loss(norm="class")` with cores of several widths.
 Nothing else differs: seeds, order, rate, weight decay and the slope of the core are the same. Classes that are told apart
 without doubt have margins of about 1. Without a tail the loss is the unhinged one. Two rows have the scores on a sphere
-before the norm; up to margins of 2 the wider of them is the balanced preset. The scale of a loss decides next to nothing
-where scores are normed, and nothing is tuned: the question is what a tail and a sphere do, not which loss is best.
+before the norm; up to margins of 2 the wider of them is the balanced preset. Nothing is tuned, so that a row may do better
+with another scale or decay: the question is what a tail and a sphere do at equal settings, not which loss is best.
 """
 
 import argparse
@@ -21,12 +21,12 @@ from rich.console import Console
 from rich.table import Table
 
 from _harness import command, data_folder
-from _work import add_options, all_runs
+from _work import add_options, all_runs, complaint_about
 from linearcore import LinearCore
 from linearcore._record import write_record
 from linearcore._streams import stream_for
 from linearcore.losses import robust_loss
-from linearcore.reproduce.experiments._noise_images import check_data, draw_labels, read_images
+from linearcore.reproduce.experiments._noise_images import draw_labels, read_images
 from linearcore.vision import Images, Recipe, Run
 
 OUT = Path(__file__).parent / "results" / "core_width.json"
@@ -141,13 +141,9 @@ def main() -> int:
     """The command."""
     args = arguments()
     data, size = data_folder(args.data), QUICK if args.quick else FULL
-    try:
-        if min(args.workers, args.seeds) < 1:
-            raise ValueError(f"--workers and --seeds take positive numbers, got {args.workers} and {args.seeds}")
-        check_data(size.source, data)
-        read_images(size.source, data)
-    except (ValueError, OSError) as error:
-        print(f"core_width.py: {error}; or look at toy size with --quick", file=sys.stderr)
+    complaint = complaint_about(args, lambda: read_images(size.source, data))
+    if complaint is not None:
+        print(f"core_width.py: {complaint}", file=sys.stderr)
         return 2
     rows = compare(size, data, args)
     show(rows)

@@ -291,8 +291,9 @@ what it does from what a loss does; all others have the paper's network as it is
 shared length came after some final runs of the others had been seen, the balanced robust loss and GCE's norm after one seed
 of all of them, when the unhinged loss with its norm was ahead from 40 % on."""
 
-_REPEATS = """{tries} tries were repeated with the same seed: a GPU adds up in no fixed order, and agreements then differ by
-{spread} points (standard deviation; {widest} at most). Gaps of this size, between configurations or losses, say nothing."""
+_REPEATS = """{tries} tries were repeated with the same seed: a GPU does not repeat itself to the last bit, and agreements
+then differ by {spread} points (standard deviation; {widest} at most). Gaps of this size, between configurations or losses,
+say nothing."""
 
 _LEARNERS = {"class": "the class", "pixels": "what it becomes"}
 _ANSWERS = {"likeliest": "the likeliest", "normed": "what it has more of"}
@@ -308,11 +309,12 @@ both. Networks err on their own as well; none is trained here. {images} images, 
 
 _WIDTHS = """Normed scores, as the unhinged loss has them in `linearcore reproduce noise`, and cores of several widths:
 {images} images, a small network with time to learn labels by heart ({epochs} epochs), all settings the same and nothing
-tuned. Classes that are told apart without doubt have margins of about 1. Beyond the core a tail lets go of images that are
-answered well, and those that are not, wrong labels above all, are left to push. Without a tail the loss is the unhinged
-one. "Sphere" puts each image's scores on a sphere before the norm: an image that the network cannot make sense of then has
-scores as long as one that it is sure of, and gradients the larger the shorter its own scores were. "Sphere, core up to 2"
-is the balanced preset, but for margins above 2. Mean and standard deviation over {seeds} seeds."""
+tuned, so that a row may do better with others. Classes that are told apart without doubt have margins of about 1. Beyond
+the core a tail lets go of images that are answered well; those that are not go on pushing, wrong labels among them. Without
+a tail the loss is the unhinged one. "Sphere" puts each image's scores on a sphere before the norm: an image that the
+network cannot make sense of then has scores as long as one that it is sure of, and gradients the larger the shorter its own
+scores were. "Sphere, core up to 2" is the balanced preset, but for margins above 2. Mean and standard deviation over
+{seeds} seeds."""
 
 _FINDING = """After the last epoch, how well the scores tell wrong training labels from right ones: areas under the curve, by
 the margin of the given label and by its loss. [Finding wrong labels](finding-wrong-labels.md) does this with your own."""

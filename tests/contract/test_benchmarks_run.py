@@ -91,6 +91,12 @@ def test_tagging_trains_all_losses_records_each_run_and_does_none_twice(tmp_path
     assert (tmp_path / "tagging_ewt.json").read_text("utf-8") == text
 
 
+def test_core_width_says_in_one_line_what_is_wrong():
+    for words, advice in ((["--data", "no-such-folder"], "--quick"), (["--quick", "--seeds", "0"], "positive numbers")):
+        done = fresh_python(str(BENCHMARKS / "core_width.py"), *words)
+        assert done.returncode == 2 and advice in done.stderr and len(done.stderr.splitlines()) == 1
+
+
 def test_tagging_says_in_one_line_what_to_do_without_the_data_folder():
     for words, advice in ((["--data", "no-such-folder"], "--data DIR"), (["--data", ".", "--sets", "greek"], "known: ewt")):
         done = fresh_python(str(BENCHMARKS / "tagging.py"), *words)

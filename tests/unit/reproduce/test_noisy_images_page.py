@@ -83,9 +83,8 @@ def test_repeats_say_how_far_tries_lie_apart(images, written, tmp_path):
     for place, value in zip(places, (50.0, 51.0, 40.0, 42.0), strict=True):
         put(tmp_path / "noise" / f"{place}.json", {"noisy_validation_accuracy": value})
     # Variances of 0.5 and 2.
-    told = (
-        "2 tries were repeated with the same seed: a GPU adds up in no fixed order, and agreements then differ by 1.1 points"
-    )
+    same = "2 tries were repeated with the same seed: a GPU does not repeat itself to the last bit,"
+    told = f"{same} and agreements then differ by 1.1 points"
     assert f"{told} (standard deviation; 2.0 at most)" in words(section(written(made_up()), "What was chosen"))
 
 
