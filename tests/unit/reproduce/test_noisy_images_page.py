@@ -49,7 +49,7 @@ def test_accuracies_stand_beside_the_papers(written):
     assert f"{ours} **77.44** |" in text
     assert "| the paper's LC | – | 84.24 | 80.52 | 75.49 | 63.57 | 39.86 | – | 68.74 |" in text
     assert text.count("\n| ") == 1 + 1 + len(AS_IN_THE_PAPER) + 3
-    assert "`linearcore reproduce x --scale paper`, a made-up GPU, torch 9." in text
+    assert "`linearcore reproduce x --scale paper`, a made-up GPU, torch 9." in words(text)
 
 
 def test_failed_runs_are_told(written):
@@ -63,7 +63,8 @@ def test_failed_runs_are_told(written):
     second = "| tuned unhinged, normed scores | 93.00 ± 0.10 | 86.00 | 82.00 | **77.00 ± 0.10** | 65.00 | 41.00 | 77.00 |"
     assert f"{second} **70.20** |" in text
     assert "| CE as in the paper | **94.00 ± 0.10** | 83.20 | 77.83 | 72.88 ± 0.10 | 61.08 | 37.50 | failed |" in text
-    assert "| robust, balanced | – | – | – |" in section(page, "Finding the wrong ones")
+    assert "| robust, balanced | – | – |" in section(page, "Finding the wrong ones")
+    assert "| robust, balanced | 20.0 | 20.0 | 20.0 | – | 20.0 | 20.0 | 20.0 |" in section(page, "What was learned")
 
 
 def test_choices_have_the_chosen_one_first_and_then_the_best(written):
@@ -96,8 +97,33 @@ def test_something_is_chosen_though_all_failed(written):
 def test_wrong_labels_that_are_found(written):
     results = made_up(areas=AREAS)
     text = section(written(results), "Finding the wrong ones")
-    assert "| instance-dependent, 40 % | by margin | by loss | wrong labels learned, % |" in text
-    assert "| robust, balanced | 0.970 | 0.960 | 20.0 |" in text and "| tuned CE | 0.800 | 0.790 | 20.0 |" in text
+    assert "| instance-dependent, 40 % | by margin | by loss |" in text
+    assert "| robust, balanced | 0.970 | 0.960 |" in text and "| tuned CE | 0.800 | 0.790 |" in text
+
+
+def test_labels_that_are_learned_at_every_rate(written):
+    results = made_up()
+    results["run_instance_0.5_lc_seed1"]["wrong_learned"] = 64.6
+    results["run_instance_0_lc_seed1"]["train_accuracy"] = 97.0
+    text = section(written(results), "What was learned")
+    head = [
+        "per cent",
+        "missed at 0 %",
+        *(f"learned at {rate} %" for rate in (20, 30, 40, 50, 60)),
+        "learned at 40 % symmetric",
+    ]
+    assert f"| {' | '.join(head)} |" in text
+    missed = (100 - 97.0 + 2 * (100 - results["run_instance_0_lc_seed2"]["train_accuracy"])) / 3
+    assert f"| LC as in the paper | {missed:.1f} | 20.0 | 20.0 | 20.0 | 64.6 | 20.0 | 20.0 |" in text
+
+
+def test_rows_stand_in_the_order_of_the_table(written):
+    """And not in that of their keys, by which a record sorts them."""
+    labels = [method.label for method in noise.METHODS.values()]
+    for name in ("Accuracy", "Finding the wrong ones", "What was learned"):
+        text = section(written(made_up()), name)
+        shown = [line.split(" | ")[0].removeprefix("| ") for line in text.splitlines() if line.startswith("| ")]
+        assert [label for label in shown if label in labels] == labels
 
 
 def test_verdicts(written):

@@ -77,16 +77,26 @@ def _above(judge: _Judge, rival: str, words: str, note: str = "") -> Claim:
     kind = rival.partition("-")[0]
     if not judge.has(rival):
         return Claim(words, _papers(kind, "lc"), _LATER, "not run")
-    holds = all(judge.value("lc", "instance", rate) > judge.value(rival, "instance", rate) for rate in judge.noisy_rates)
+    lost = [
+        rate for rate in judge.noisy_rates if judge.value("lc", "instance", rate) <= judge.value(rival, "instance", rate)
+    ]
     told = "; ".join(f"{_percent(rate)}: {judge.told(rate, rival, 'lc')}" for rate in judge.noisy_rates)
     return Claim(
         claim=words,
         paper=_papers(kind, "lc"),
         ours=told + note,
-        verdict=judge.verdict(holds),
-        # Where tuned GCE is ahead, it is because its q was not tuned to almost nothing.
-        correction="i" if kind == "gce" and not holds and judge.settings.is_paper else None,
+        verdict=judge.verdict(not lost),
+        correction=_reason(kind, lost) if lost and judge.settings.is_paper else None,
     )
+
+
+def _reason(kind: str, lost: Sequence[float]) -> str | None:
+    """The correction that says why a rival is ahead at some rates."""
+    if kind == "gce":
+        # Its q was not tuned to almost nothing.
+        return "i"
+    # Above one half the likeliest label of an image can be a wrong one.
+    return "h" if min(lost) > 0.5 else None
 
 
 def _tuning(choices: Sequence[Mapping[str, Any]]) -> str:
@@ -105,13 +115,16 @@ def _tracks(judge: _Judge) -> Claim:
     words = "Tuned GCE tracks cross-entropy almost identically at every rate"
     if not judge.has("gce-tuned"):
         return Claim(words, _papers("ce", "gce"), _LATER, "not run")
-    gaps = [judge.value("gce-tuned", "instance", rate) - judge.value("ce", "instance", rate) for rate in judge.noisy_rates]
-    holds = all(abs(gap) <= SAME for gap in gaps)
-    pairs = zip(judge.noisy_rates, gaps, strict=True)
+    gaps = {
+        key: [judge.value("gce-tuned", "instance", rate) - judge.value(key, "instance", rate) for rate in judge.noisy_rates]
+        for key in ("ce", "ce-tuned")
+    }
+    holds = all(abs(gap) <= SAME for gap in gaps["ce"])
+    told = (f"{METHODS[key].label}: GCE " + ", ".join(f"{gap:+.2f}" for gap in some) for key, some in gaps.items())
     return Claim(
         claim=words,
         paper=_papers("ce", "gce"),
-        ours="; ".join(f"{_percent(rate)}: GCE {gap:+.2f}" for rate, gap in pairs),
+        ours=f"at {_rates(judge.noisy_rates)}, against {'; against '.join(told)}",
         verdict=judge.verdict(holds),
         correction=None if holds or not judge.settings.is_paper else "i",
     )

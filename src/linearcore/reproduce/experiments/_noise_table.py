@@ -72,8 +72,9 @@ class Row:
             "law": self.column.law,
             "rate": self.column.rate,
             "seeds": list(self.seeds),
-            "mean": _rounded(self.mean, 3),
-            "spread": _rounded(self.spread, 3),
+            # Two digits more than are printed: of one less, a half could be rounded the other way than in a claim.
+            "mean": _rounded(self.mean, 4),
+            "spread": _rounded(self.spread, 4),
             **means,
         }
 

@@ -40,7 +40,7 @@ def draw(data: dict[str, Any]) -> "Figure":
     """Accuracy against the rate, the paper's as hollow marks; where another law was run, its accuracies below."""
     rows = [row for row in data["rows"] if row["mean"] is not None]
     other = [row for row in rows if row["law"] != "instance"]
-    figure, axes = panels(2 if other else 1, 3.6)
+    figure, axes = panels(2 if other else 1, 4.0)
     _against_rates(axes[0], data, [row for row in rows if row["law"] == "instance"])
     if other:
         _side_by_side(axes[1], data, other)
@@ -50,11 +50,10 @@ def draw(data: dict[str, Any]) -> "Figure":
 def _against_rates(panel: "Axes", data: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     """A line for each method; bars where seeds differ."""
     lines = []
-    for key, label in data["labels"].items():
+    for key in dict.fromkeys(row["row"] for row in rows):
         own = sorted((row for row in rows if row["row"] == key), key=lambda row: row["rate"])
-        if own:
-            rates, means = ([row[name] for row in own] for name in ("rate", "mean"))
-            lines.append(Line([100 * rate for rate in rates], means, label, *_STYLES[key]))
+        rates, means = ([row[name] for row in own] for name in ("rate", "mean"))
+        lines.append(Line([100 * rate for rate in rates], means, data["labels"][key], *_STYLES[key]))
     shown = [value for line in lines for value in line.y] + [value for pairs in data["paper"].values() for _, value in pairs]
     panel.set(ylim=(min(shown) - 3, max(shown) + 3))
     draw_lines(panel, lines)
@@ -74,11 +73,15 @@ def _against_rates(panel: "Axes", data: dict[str, Any], rows: list[dict[str, Any
 
 
 def _side_by_side(panel: "Axes", data: dict[str, Any], rows: list[dict[str, Any]]) -> None:
-    """A dot for each method under another law."""
-    labels = [data["labels"][row["row"]] for row in rows]
-    for place, row in enumerate(rows):
-        panel.plot(row["mean"], place, "o", color=_STYLES[row["row"]][0])
-    panel.set_yticks(range(len(rows)), labels)
+    """A dot for each method under another law, the best on top, named where the lines above are."""
+    ranked = sorted(rows, key=lambda row: -row["mean"])
+    panel.set_yticks(range(len(ranked)), [data["labels"][row["row"]] for row in ranked])
+    panel.yaxis.tick_right()
+    panel.tick_params(axis="y", length=0)
+    for place, (row, name) in enumerate(zip(ranked, panel.get_yticklabels(), strict=True)):
+        colour = _STYLES[row["row"]][0]
+        panel.plot(row["mean"], place, "o", color=colour)
+        name.set_color(colour)
     panel.invert_yaxis()
     title = f"{data['source']}, {data['laws'][rows[0]['law']]['label']} noise, {100 * rows[0]['rate']:g} %"
     name_axes(panel, "test accuracy, %", "", title)
