@@ -295,7 +295,7 @@ def test_all_claims_hold_where_the_numbers_are_the_papers():
     assert "40 %: CE as in the paper 72.88 ± 0.10, LC as in the paper 75.49 ± 0.10" in found.claims[0].ours
     assert "40 %: CE 72.88, LC 75.49" in found.claims[0].paper
     assert "q = 0.7" in found.claims[1].ours and "every rate" in found.claims[1].ours
-    assert found.claims[3].ours.startswith("mean over 20 %, 30 %, 40 %, 50 %, 60 %: robust, balanced 77.44, ")
+    assert found.claims[3].ours.startswith("mean over 20 %, 30 %, 40 %, 50 %, 60 %: robust, balanced 77.44; ")
     assert "40 % symmetric: it is the best" in found.claims[4].ours
     assert "robust, balanced 0.970 by margin and 0.960 by loss" in found.claims[7].ours
 

@@ -66,10 +66,15 @@ class _Judge:
     def verdict(self, holds: bool, correction: str | None = None) -> Verdict:
         return verdict(holds, correction) if self.settings.is_paper else "not judged"
 
-    def told(self, rate: float, *methods: str, law: str = "instance") -> str:
-        return ", ".join(
-            f"{METHODS[key].label} {_accuracy(at(self.rows, key, law, rate))}" for key in methods if self.has(key)
-        )
+    def told(self, rate: float, *methods: str) -> str:
+        return ", ".join(self._each(rate, methods, "instance"))
+
+    def told_of_all(self, rate: float, law: str = "instance") -> str:
+        # Some labels have a comma of their own.
+        return "; ".join(self._each(rate, self.methods, law))
+
+    def _each(self, rate: float, methods: Sequence[str], law: str) -> list[str]:
+        return [f"{METHODS[key].label} {_accuracy(at(self.rows, key, law, rate))}" for key in methods if self.has(key)]
 
 
 def _above(judge: _Judge, rival: str, words: str, note: str = "") -> Claim:
@@ -137,7 +142,7 @@ def _best_on_average(judge: _Judge) -> Claim:
         claim="The balanced robust loss has the best mean over the rates of wrong labels (ours)",
         paper=_NO_PAPER,
         ours=f"mean over {_rates(judge.noisy_rates)}: "
-        + ", ".join(f"{METHODS[key].label} {means[key]:.2f}" for key in ranked),
+        + "; ".join(f"{METHODS[key].label} {means[key]:.2f}" for key in ranked),
         verdict=judge.verdict(ranked[0] == PRESET),
     )
 
@@ -162,7 +167,7 @@ def _mark(judge: _Judge) -> Claim:
     return Claim(
         claim=f"The balanced robust loss reaches {MARK:g} % with {_percent(MIDDLE)} of wrong labels (ours)",
         paper=_NO_PAPER,
-        ours=judge.told(MIDDLE, *judge.methods),
+        ours=judge.told_of_all(MIDDLE),
         verdict=judge.verdict(judge.value(PRESET, "instance", MIDDLE) >= MARK),
     )
 
@@ -173,7 +178,7 @@ def _clean(judge: _Judge) -> Claim:
     return Claim(
         claim=f"With clean labels the balanced robust loss is within {CLOSE:g} points of cross-entropy (ours)",
         paper=_NO_PAPER,
-        ours=judge.told(0.0, *judge.methods),
+        ours=judge.told_of_all(0.0),
         verdict=judge.verdict(judge.value(PRESET, "instance", 0.0) >= rival - CLOSE),
     )
 
@@ -225,7 +230,7 @@ def _area(value: float | None) -> str:
 def alt(rows: Sequence[Row]) -> str:
     """The figure in words."""
     judge = _Judge(rows, Settings())
-    told = [f"{column.words}: {judge.told(column.rate, *judge.methods, law=column.law)}." for column in judge.columns]
+    told = [f"{column.words}: {judge.told_of_all(column.rate, column.law)}." for column in judge.columns]
     return (
         "Test accuracy after the last epoch against the rate of wrong training labels, a line for each method, with the "
         f"paper's numbers for CE, GCE and LC as hollow marks. {' '.join(told)}"
