@@ -343,11 +343,12 @@ scores were. "Sphere, core up to 2" is the balanced preset, but for margins abov
 _FINDING = """After the last epoch, how well the scores tell wrong training labels from right ones: areas under the curve, by
 the margin of the given label and by its loss. [Finding wrong labels](finding-wrong-labels.md) does this with your own."""
 
-_WHY = """Marks of our own were set before the balanced robust loss was run. Why it misses some, and which loss to take at
-which rate: [The robust loss, on images](robust-loss.md#on-images)."""
+_WHY = """Where our marks come from, why the balanced robust loss misses some, and which loss to take at which rate:
+[The robust loss, on images](robust-loss.md#on-images)."""
 
 _LEARNED = """Of the wrong training labels, those that the network answers with after the last epoch: learned by heart, or
-because the law of the noise was learned. Of clean labels, those that it does not. Few of both are wanted."""
+because the law of the noise was learned. "Missed" is the share of training images with right labels that it does not answer
+rightly. Both should be small."""
 
 _PUSH = """How hard a label pushes late in training, that is,"""
 

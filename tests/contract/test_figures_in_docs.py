@@ -190,11 +190,15 @@ def test_what_is_said_about_the_width_of_a_core() -> None:
     assert f"{learned[0]}, {learned[1]}, {learned[2]} and {learned[3]} % of the wrong labels are learned" in page
     sphere = [f"{statistics.mean(all_of('sphere, core up to 2', 0.4, name)):.1f}" for name in ("test", "learned")]
     clean = [f"{statistics.mean(all_of(row, 0.0)):.1f}" for row in ("sphere, core up to 2", "no tail")]
-    assert f"{sphere[0]} % right and {sphere[1]} % learned, behind the norm alone in every seed" in page
+    assert f"{sphere[0]} % right and {sphere[1]} % learned, behind the norm without a tail in every seed" in page
     assert f"also on clean labels ({clean[0]} and {clean[1]})" in page
     for rate, name, sign in ((0.0, "test", 1), (0.4, "test", 1), (0.4, "learned", -1)):
         pairs = zip(all_of("no tail", rate, name), all_of("sphere, core up to 2", rate, name), strict=True)
         assert all(sign * (norm - both) > 0 for norm, both in pairs)
+    narrow = [f"{statistics.mean(all_of(row, 0.4)):.1f}" for row in ("sphere, core up to 0.5", "core up to 0.5")]
+    assert f"in every seed, and has {narrow[0]} % right where that has {narrow[1]}" in page
+    pairs = zip(all_of("core up to 0.5", 0.4, "learned"), all_of("sphere, core up to 0.5", 0.4, "learned"), strict=True)
+    assert all(norm > both for norm, both in pairs)
 
 
 def test_what_is_said_about_letters_beside_the_robust_loss() -> None:

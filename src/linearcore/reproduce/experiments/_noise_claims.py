@@ -60,6 +60,11 @@ class _Judge:
         row = at(self.rows, method, law, rate)
         return 0.0 if row is None or row.mean is None else row.mean
 
+    def gap(self, method: str, other: str, rate: float) -> float:
+        """With the seeds that both have, and so with the same wrong labels."""
+        row, rival = (at(self.rows, key, "instance", rate) for key in (method, other))
+        return 0.0 if row is None or rival is None else row.mean_with(rival.seeds) - rival.mean_with(row.seeds)
+
     def best(self, column: Column) -> str:
         return max(self.methods, key=lambda method: self.value(method, column.law, column.rate))
 
@@ -96,9 +101,9 @@ def _above(judge: _Judge, rival: str, words: str, note: str = "") -> Claim:
 
 
 def _reason(kind: str, lost: Sequence[float]) -> str | None:
-    """The correction that says why a rival is ahead at some rates."""
+    """The correction that has most to do with a rival that is ahead at some rates."""
     if kind == "gce":
-        # Its q was not tuned to almost nothing.
+        # It was tuned, in scale and weight decay as well.
         return "i"
     # Above one half the likeliest label of an image can be a wrong one.
     return "h" if min(lost) > 0.5 else None
@@ -120,10 +125,7 @@ def _tracks(judge: _Judge) -> Claim:
     words = "Tuned GCE tracks cross-entropy almost identically at every rate"
     if not judge.has("gce-tuned"):
         return Claim(words, _papers("ce", "gce"), _LATER, "not run")
-    gaps = {
-        key: [judge.value("gce-tuned", "instance", rate) - judge.value(key, "instance", rate) for rate in judge.noisy_rates]
-        for key in ("ce", "ce-tuned")
-    }
+    gaps = {key: [judge.gap("gce-tuned", key, rate) for rate in judge.noisy_rates] for key in ("ce", "ce-tuned")}
     holds = all(abs(gap) <= SAME for gap in gaps["ce"])
     told = (f"{METHODS[key].label}: GCE " + ", ".join(f"{gap:+.2f}" for gap in some) for key, some in gaps.items())
     return Claim(

@@ -125,7 +125,7 @@ EXPERIMENT = Experiment(
     shows="test accuracy of a ResNet-18 on CIFAR-10 against the rate of wrong training labels, loss by loss",
     paper="Table 2, section 4.3",
     needs="for the paper's scale --data with CIFAR-10, and a GPU",
-    cost={"smoke": "5 s", "paper": "100 min on an H200 with --workers 4"},
+    cost={"smoke": "5 s", "paper": "100 min on an H200 with --workers 4 and CUDA MPS"},
     parts=parts,
     conclude=conclude,
 )

@@ -53,7 +53,10 @@ def _against_rates(panel: "Axes", data: dict[str, Any], rows: list[dict[str, Any
     for key in dict.fromkeys(row["row"] for row in rows):
         own = sorted((row for row in rows if row["row"] == key), key=lambda row: row["rate"])
         rates, means = ([row[name] for row in own] for name in ("rate", "mean"))
-        lines.append(Line([100 * rate for rate in rates], means, data["labels"][key], *_STYLES[key]))
+        colour, dashes = _STYLES[key]
+        # Two methods share a colour, and too little of a line stands before its name to show dashes.
+        label = ("╌╌ " if dashes == "--" else "") + data["labels"][key]
+        lines.append(Line([100 * rate for rate in rates], means, label, colour, dashes))
     shown = [value for line in lines for value in line.y] + [value for pairs in data["paper"].values() for _, value in pairs]
     panel.set(ylim=(min(shown) - 3, max(shown) + 3))
     draw_lines(panel, lines)
@@ -69,6 +72,8 @@ def _against_rates(panel: "Axes", data: dict[str, Any], rows: list[dict[str, Any
     if data["paper"]:
         panel.legend(frameon=False, fontsize=9, loc="lower left")
     title = f"{data['source']}, {data['laws']['instance']['label']} noise"
+    if any(row["spread"] is not None for row in rows):
+        title += f"; bars: {max(len(row['seeds']) for row in rows)} seeds, else one"
     name_axes(panel, "wrong training labels, %", "test accuracy, %", title)
 
 
