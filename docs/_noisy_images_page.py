@@ -293,15 +293,18 @@ def search_section(records: Sequence[dict[str, Any]]) -> list[str]:
 
 def _made_by(record: dict[str, Any]) -> str:
     """The command and the machine; of an experiment, the machines of its runs."""
-    own = [f"{record['environment']['device']}, torch {record['environment']['torch']}"]
-    return f"`{record['command']}`, {'; '.join(record['settings'].get('runs_on', own))}."
+    where = record["settings"].get("runs_on")
+    if where is None:
+        return f"`{record['command']}`, {record['environment']['device']}, torch {record['environment']['torch']}."
+    # Runs of an experiment were done elsewhere; a record leaves out what decides nothing.
+    return f"`{record['command']} --data DIR --device cuda`, {'; '.join(where)}."
 
 
 _HEAD = """# Wrong labels on CIFAR-10
 
 What losses make of images whose labels are wrong. Every figure comes from a record;
-`python docs/write_measured.py` writes the page. How to train so yourself: [Images](images.md). The preset and its guarantee:
-[The robust loss](robust-loss.md)."""
+`python docs/write_measured.py` writes the page. How to train so yourself: [Images](images.md). Which loss for which labels:
+[Which to take](robust-loss.md#which-to-take)."""
 
 _RECIPE = "the paper's recipe (but for weight decay and the loss's scale, where they are tuned)"
 
@@ -343,8 +346,8 @@ scores were. "Sphere, core up to 2" is the balanced preset, but for margins abov
 _FINDING = """After the last epoch, how well the scores tell wrong training labels from right ones: areas under the curve, by
 the margin of the given label and by its loss. [Finding wrong labels](finding-wrong-labels.md) does this with your own."""
 
-_WHY = """Where our marks come from, why the balanced robust loss misses some, and which loss to take at which rate:
-[The robust loss, on images](robust-loss.md#on-images)."""
+_WHY = """Where our marks come from, and why the balanced robust loss misses some: [The robust loss, on
+images](robust-loss.md#on-images). Which loss for which labels: [Which to take](robust-loss.md#which-to-take)."""
 
 _LEARNED = """Of the wrong training labels, those that the network answers with after the last epoch: learned by heart, or
 because the law of the noise was learned. "Missed" is the share of training images with right labels that it does not answer

@@ -39,9 +39,16 @@ def setup(record: Row) -> str:
         f"Mean ± spread over {len(settings['seeds'])} seeds; bold is the best mean of its row. {sizes}. One hidden layer of "
         f"{settings['hidden']} units, Adam, {settings['folds']} folds, at most {settings['epochs']} epochs; for every case "
         f"and loss the learning rate of {grid}, and for every training the epoch, that agree with most labels *as given*, "
-        "out of fold. For LC balanced and the unhinged loss, networks norm their scores over the batch (`NormedScores`)."
+        "out of fold. For LC balanced and the unhinged loss, networks norm their scores over the batch (`NormedScores`). "
+        f'Instance-dependent noise has `inputs="{_inputs(sets)}"`; of other inputs it is another law.'
     )
     return f"{text}\n{source(record)}"
+
+
+def _inputs(sets: Row) -> str:
+    """What the projections of instance-dependent noise look at."""
+    (name,) = {found["laws"]["instance-dependent 40 %"]["law"]["inputs"] for found in sets.values()}
+    return str(name)
 
 
 def _cases(sets: Row) -> list[tuple[str, Row]]:

@@ -48,3 +48,12 @@ __all__ = [
     "multiclass_loss",
     "sampled_multiclass_loss",
 ]
+
+
+def __getattr__(name: str) -> str:
+    """`__version__`, looked up when it is asked for, so that importing stays cheap."""
+    if name != "__version__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from linearcore._record import package_version
+
+    return package_version()

@@ -64,4 +64,4 @@ def holds(name: str, condition: Tensor, must: str, advice: str) -> None:
     """Raises unless every entry of `condition` is true. Reads the device, so losses call it only with `validate=True`."""
     if not bool(condition.all()):
         wrong = int((~condition).sum())
-        raise ValueError(complaint(name, must, f"{wrong} of {condition.numel()} entries that do not", advice))
+        raise ValueError(complaint(name, must, f"{wrong} of {condition.numel()} entries that break this", advice))

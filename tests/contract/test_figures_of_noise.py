@@ -257,6 +257,25 @@ def test_what_scale_and_decay_give() -> None:
     assert chosen("gce-tuned")["options"] == {"q": 0.5} and "what was best at 40 % (q = 0.5)" in text
 
 
+def test_which_to_take() -> None:
+    text = words(section("docs/robust-loss.md", "\n## Which to take\n", "\n## "))
+    lost = sorted(gap("ce", method, 0.0) for method in ("robust", "shared", "balanced"))
+    assert f"robust losses cost [{lost[0]:.2f} to {lost[-1]:.2f} points]" in text
+    behind = max(right(best(rate), rate) - right("gce-tuned", rate) for rate in (0.0, 0.2, 0.3))
+    assert f"within {behind:.1f} points of the best up to 30 % on CIFAR-10" in text
+    assert best(0.2) == best(0.3) == "robust" and best(0.4) == best(0.5) == "unhinged-tuned"
+    letters = json.loads((ROOT / "benchmarks" / "results" / "noisy_letters.json").read_text("utf-8"))["results"]
+    found = {(row["law"], row["loss"]): statistics.mean(row["test"]) for row in letters}
+    ranks = {
+        law: sorted((loss for other, loss in found if other == law), key=lambda loss: -found[law, loss])
+        for law in ("0 %", "instance-dependent 40 %", "instance-dependent 60 %")
+    }
+    first, *_, last = ranks["instance-dependent 40 %"]
+    assert first == "LC centered" == ranks["0 %"][-1] == ranks["instance-dependent 60 %"][-1] != last
+    ours, rival = "LC robust, balanced", "unhinged, normed scores"
+    assert all(order.index(ours) < order.index(rival) for law, order in ranks.items() if law != "0 %")
+
+
 def test_advice_beside_the_rivals() -> None:
     text = words(section("docs/rivals.md", "- **40 % and more wrong", "\n- **"))
     assert "ahead of all others at 40 % (three seeds) and 50 % (one)" in text

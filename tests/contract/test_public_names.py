@@ -8,6 +8,7 @@ import linearcore as lc
 from linearcore import cleaning, noise, tagging, vision
 from linearcore.tagging import encoders, readers
 from linearcore.vision import networks
+from tests.fresh_python import fresh_python
 
 SURROGATES = {
     "Surrogate", "LinearCore",
@@ -91,6 +92,13 @@ def test_public_names_are_these():
         "fashion_mnist", "hold_out", "mnist", "train", "train_many",
     }  # fmt: skip
     assert set(networks.__all__) == {"NETWORKS", "resnet18", "small_network"}
+
+
+def test_version_is_that_of_the_command():
+    run = fresh_python("-m", "linearcore", "--version")
+    assert (run.returncode, run.stdout) == (0, f"linearcore {lc.__version__}\n")
+    with pytest.raises(AttributeError, match="module 'linearcore' has no attribute 'nope'"):
+        lc.nope  # noqa: B018
 
 
 @pytest.mark.parametrize("name", sorted(lc.__all__))

@@ -203,6 +203,24 @@ def test_data_that_cannot_be_read_is_one_line_about_data(place, monkeypatch, cap
     assert capsys.readouterr().err == line
 
 
+def test_days_of_a_cpu_are_told_before_they_begin(place, monkeypatch, capsys):
+    line = "linearcore: stub takes 0 s, and days on a CPU; interrupt it and pass --device cuda if you can\n"
+    for wants_gpu, scale, told in ((False, "paper", ""), (True, "smoke", ""), (True, "paper", line), (True, "paper", "")):
+        monkeypatch.setitem(EXPERIMENTS, "stub", replace(STUB, wants_gpu=wants_gpu))
+        assert call(place, "--scale", scale, *(("--fresh",) if told else ())) == 0
+        # Not when all parts are there.
+        assert (line in capsys.readouterr().err) == bool(told)
+        if wants_gpu and scale == "smoke":
+            for part in (place / "out" / "stub" / "parts").iterdir():
+                part.unlink()
+
+
+def test_experiments_that_need_a_gpu_say_so():
+    assert {name for name, experiment in EXPERIMENTS.items() if experiment.wants_gpu} == {
+        name for name, experiment in EXPERIMENTS.items() if "a GPU" in experiment.needs
+    }
+
+
 def test_workers_are_checked(place):
     [job] = prepare([STUB], Settings(), place / "out")
     with pytest.raises(ValueError, match="`workers` must be at least 1"):

@@ -1,6 +1,7 @@
 """`linearcore reproduce` through the command line, every experiment at smoke size."""
 
 import json
+import re
 import time
 
 import pytest
@@ -128,6 +129,21 @@ def test_list_says_what_there_is(capsys, tmp_path, monkeypatch):
     rows = json.loads(capsys.readouterr().out)
     assert [row["name"] for row in rows] == list(EXPERIMENTS)
     assert set(rows[0]) == {"name", "shows", "paper", "needs", "cost"}
+
+
+def test_list_of_some(capsys):
+    assert call("thresholds", "rates", "--list", "--json") == 0
+    assert [row["name"] for row in json.loads(capsys.readouterr().out)] == ["rates", "thresholds"]
+    assert call("rate", "--list") == 2
+    assert "unknown experiment rate" in capsys.readouterr().err
+
+
+def test_letters_are_explained_where_there_are_any(everything, capsys):
+    for name in ("rates", "gradients", "optimization"):
+        assert call(name, "--out", str(everything[0])) == 0
+        out = capsys.readouterr().out
+        has_letters = bool(re.search(r"^  [a-z ]+ \([a-z]\): ", out, re.MULTILINE))
+        assert ("letters are those of docs/reading-the-paper-with-care.md" in out) == has_letters
 
 
 @pytest.mark.parametrize(

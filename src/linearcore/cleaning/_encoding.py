@@ -78,7 +78,9 @@ def encode(table: Table, label: str, *, ignore: Collection[str] = (), categorica
 def _refuse_unknown(table: Table, column: str) -> None:
     if column in table.columns:
         return
-    shown = ", ".join(table.columns[:10]) + (", …" if len(table.columns) > 10 else "")
+    # The label is often the last.
+    some = table.columns if len(table.columns) <= 10 else (*table.columns[:5], "…", *table.columns[-5:])
+    shown = ", ".join(some)
     folded = {name.casefold(): name for name in table.columns}
     close = get_close_matches(column.strip().casefold(), folded, 1)
     meant = f"; did you mean {folded[close[0]]!r}?" if close else ""
@@ -95,7 +97,8 @@ def _labels(table: Table, label: str) -> tuple[Tensor, tuple[str, ...]]:
         raise TableError.at(table.name, None, wrong, "at least two classes are needed to tell them apart")
     if len(fields) < 2 * len(classes):
         wrong = f"column {label!r} has {len(classes):,} different labels in {len(fields):,} rows"
-        raise TableError.at(table.name, None, wrong, "pass the column with classes, not a measurement or a name")
+        advice = "pass more rows, or the column with classes and not a measurement or a name"
+        raise TableError.at(table.name, None, wrong, advice)
     place = {name: number for number, name in enumerate(classes)}
     return torch.tensor([place[field] for field in fields]), classes
 

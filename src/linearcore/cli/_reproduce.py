@@ -48,10 +48,11 @@ def reproduce(
     Every experiment writes results.json, a figure as SVG and PNG, and its finished parts to OUT/NAME. A run that was
     interrupted goes on where it stopped when the same command is given again. Parts that take hours are kept for as long
     as their settings are the same: with the results of a checkout, --out docs/results/paper --scale paper, none is done.
+    Data sets that decide about results are looked at all the same, so --data is needed then as well.
 
     \b
     Examples
-        linearcore reproduce --list
+        linearcore reproduce --list            all experiments; reproduce noise --list: one of them
         linearcore reproduce rates thresholds
         linearcore reproduce --all --scale paper --report
         linearcore reproduce gradients --parts 'lc-*'
@@ -66,7 +67,7 @@ def reproduce(
         from linearcore.reproduce.experiments import EXPERIMENTS
 
         if show:
-            _print_list(list(EXPERIMENTS.values()), as_json)
+            _print_list(_choose(names or [], not names, report, EXPERIMENTS), as_json)
             return
         chosen = _choose(names or [], every, report, EXPERIMENTS)
         settings = Settings(scale=scale, seed=seed, device=check_device(device), data=data)
@@ -95,6 +96,10 @@ def _run(jobs: "list[Job]", workers: int, fresh: bool) -> "list[Finished]":
     from linearcore.reproduce._run import run_experiment
     from linearcore.reproduce._workers import DeadWorkerError
 
+    for job in jobs:
+        if job.takes_days:
+            told = f"{job.experiment.name} takes {job.experiment.cost['paper']}, and days on a CPU"
+            print(f"linearcore: {told}; interrupt it and pass --device cuda if you can", file=sys.stderr)
     try:
         with Progress() as progress:
             return [run_experiment(job, progress, workers=workers, fresh=fresh) for job in jobs if job.chosen]
@@ -143,7 +148,9 @@ def _print_results(finished: "list[Finished]", out: Path, page: Path | None, as_
     if any(claim["verdict"] == "not judged" for record in records for claim in record["results"]["claims"]):
         typer.echo('"not judged": made-up or small data, or a run that failed; the full size is --scale paper.')
     if records:
-        typer.echo(f"Records and figures: {out}; letters are those of docs/reading-the-paper-with-care.md.")
+        has_letters = any(claim["correction"] for record in records for claim in record["results"]["claims"])
+        letters = "; letters are those of docs/reading-the-paper-with-care.md" if has_letters else ""
+        typer.echo(f"Records and figures: {out}{letters}.")
     if page is not None:
         typer.echo(f"Report: {page}")
 

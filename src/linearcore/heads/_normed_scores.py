@@ -21,6 +21,8 @@ class NormedScores(nn.Module):
     another. What is proven, and what it costs where classes overlap: `docs/robust-loss.md`.
 
     In evaluation the running mean and variance are taken, as batch norm does, so that a score does not depend on a batch.
+    They lag behind a network that still changes fast: let the learning rate fall towards the end, or show the layer the
+    training data once more, in training mode and under `torch.no_grad()`.
     Without the sphere a bias of the layer before is taken away again: leave it out there, since Adam would make steps of its
     gradient, which is rounding alone. All scores have to be finite, also those of rows that a loss leaves out: a NaN, or an
     −inf for a class that is not there, stays in the running mean for good.
@@ -58,6 +60,10 @@ class NormedScores(nn.Module):
             raise ValueError(complaint("scores", expected, tuple(scores.shape), "it is the last layer of a classifier"))
         if not scores.is_floating_point():
             raise TypeError(complaint("scores", "be floating point", scores.dtype, "it is the last layer of a classifier"))
+        if self.training and len(scores) == 1:
+            raise ValueError(
+                complaint("scores", "have two rows or more in training", 1, "pass drop_last=True to the DataLoader")
+            )
         assert self.norm.running_mean is not None
         put = on_unit_rows(scores) if self.sphere else scores
         normed: Tensor = self.norm(put.to(self.norm.running_mean.dtype))

@@ -155,6 +155,7 @@ class Experiment:
             as large as one would mind losing. The name is also that of its file: letters, digits, `.`, `-` and `_`. A
             function of a module, not a lambda, since other processes look it up there.
         conclude: results of all parts by name, and Settings ↦ Outcome. Quick, since it is done every time.
+        wants_gpu: whether the paper's size takes days without one.
     """
 
     name: str
@@ -164,6 +165,7 @@ class Experiment:
     cost: Mapping[str, str]
     parts: Callable[[Settings], Mapping[str, Part]]
     conclude: Callable[[dict[str, Any], Settings], Outcome]
+    wants_gpu: bool = False
 
 
 def verdict(holds: bool, correction: str | None = None) -> Verdict:

@@ -39,6 +39,12 @@ class Job:
         """Where the files of its parts lie."""
         return self.out / self.experiment.name / "parts"
 
+    @property
+    def takes_days(self) -> bool:
+        """Whether there is work for a GPU to do, and none is asked for."""
+        is_slow = self.experiment.wants_gpu and self.settings.is_paper and self.settings.device == "cpu"
+        return is_slow and not all((self.parts_folder / f"{name}.json").is_file() for name in self.chosen)
+
 
 def prepare(experiments: Sequence[Experiment], settings: Settings, out: Path, only: Sequence[str] = ()) -> list[Job]:
     """Makes the experiments' folders and parts, and finds out before the work whether something is wrong with them.
@@ -74,5 +80,5 @@ def _parts(experiment: Experiment, settings: Settings) -> Mapping[str, Part]:
         return experiment.parts(settings)
     except OSError as error:
         # Not to be mistaken for a folder that cannot be written to.
-        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        what = f"{error.filename}: {error.strerror}" if error.filename else f"its data: {error}"
         raise ValueError(f"{experiment.name} cannot read {what}; name the folder of its data with --data") from error

@@ -123,7 +123,11 @@ def _check_dtype(name: str, tensor: object, dtype: torch.dtype) -> Tensor:
     if not isinstance(tensor, Tensor):
         raise TypeError(complaint(name, "be a torch tensor", type(tensor).__name__, "wrap it in torch.as_tensor"))
     if tensor.dtype != dtype:
-        raise TypeError(complaint(name, f"be {dtype}", tensor.dtype, "convert it with `.to`"))
+        is_picture = dtype == torch.uint8 and tensor.is_floating_point()
+        advice = (
+            "from 0…1 make bytes with `(255 * images).round().to(torch.uint8)`" if is_picture else "convert it with `.to`"
+        )
+        raise TypeError(complaint(name, f"be {dtype}", tensor.dtype, advice))
     return tensor
 
 

@@ -117,6 +117,11 @@ UNUSABLE = {
         "no column 'kind'; there are x, Kind; did you mean 'Kind'?",
     ),
     "capitals": (["x,kind", "1,a", "2,b"], {"label": "KIND"}, "did you mean 'kind'?"),
+    "no label among many": (
+        [",".join(f"c{number}" for number in range(12)), ",".join("1" * 12)],
+        {"label": "z"},
+        "there are c0, c1, c2, c3, c4, …, c7, c8, c9, c10, c11",
+    ),
     "no ignored": (["x,y", "1,a", "2,b"], {"ignore": ["z"]}, "there is no column 'z'"),
     "no category": (["x,y", "1,a", "2,b"], {"categorical": ["z"]}, "there is no column 'z'"),
     "missing": (["x,y", "1,a", ",b", "3,a", "4,b"], {}, "t.csv:3: column 'x' is empty; fill it in"),

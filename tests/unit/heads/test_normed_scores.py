@@ -141,8 +141,9 @@ def test_what_does_not_fit_is_refused():
     for shape in ((4,), (8, 3), (8, 4, 2)):
         with pytest.raises(ValueError, match=r"`scores` must have shape \(N, 4\), got "):
             layer(torch.zeros(shape))
-    with pytest.raises(ValueError, match="more than 1 value"):
+    with pytest.raises(ValueError, match="`scores` must have two rows or more in training, got 1; pass drop_last=True"):
         layer(torch.zeros(1, 4))
+    assert NormedScores(4).eval()(torch.zeros(1, 4)).shape == (1, 4)
     with pytest.raises(TypeError, match="`scores` must be floating point, got"):
         layer(torch.zeros(8, 4, dtype=torch.int64))
     with pytest.raises(ValueError, match="at least 3, got 2; two classes have no gradient on a sphere; pass sphere=False"):

@@ -49,7 +49,7 @@ def test_accuracies_stand_beside_the_papers(written):
     assert f"{ours} **77.44** |" in text
     assert "| the paper's LC | – | 84.24 | 80.52 | 75.49 | 63.57 | 39.86 | – | 68.74 |" in text
     assert text.count("\n| ") == 1 + 1 + len(AS_IN_THE_PAPER) + 3
-    assert "`linearcore reproduce x --scale paper`, a made-up GPU, torch 9." in words(text)
+    assert "`linearcore reproduce x --scale paper --data DIR --device cuda`, a made-up GPU, torch 9." in words(text)
 
 
 def test_failed_runs_are_told(written):

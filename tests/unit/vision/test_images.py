@@ -44,7 +44,7 @@ BYTES, NUMBERS = torch.zeros(2, 3, 4, 4, dtype=torch.uint8), torch.tensor([0, 2]
 @pytest.mark.parametrize(
     "images, labels, error, message",
     [
-        (BYTES.float(), NUMBERS, TypeError, "`images` must be torch.uint8, got torch.float32"),
+        (BYTES.float(), NUMBERS, TypeError, r"must be torch.uint8, got torch.float32; .* `\(255 \* images\)"),
         (BYTES, NUMBERS.int(), TypeError, "`labels` must be torch.int64, got torch.int32"),
         ([1], NUMBERS, TypeError, "`images` must be a torch tensor, got list"),
         (BYTES[0], NUMBERS, ValueError, "`images` must have shape"),

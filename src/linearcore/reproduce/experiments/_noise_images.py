@@ -15,6 +15,7 @@ from linearcore.vision import Images, ImageSets, cifar10
 
 #: What a reader calls them.
 SOURCES = {"cifar10": "CIFAR-10", "made-up": "made-up images"}
+_ADVICE = "pass --data DIR, where DIR has cifar-10-batches-py or cifar-10-batches-bin, as one fetches them"
 #: Made-up images to train on and to test, and their sides.
 _MADE, _SIDE = (480, 240), 16
 
@@ -62,7 +63,7 @@ def check_data(source: str, folder: Path | None) -> None:
     """Raises a ValueError if a folder is needed, and none is given or it is not there."""
     if source == "cifar10" and (folder is None or not folder.is_dir()):
         got = "none" if folder is None else f"{folder}, which is no folder"
-        raise ValueError(complaint("data", "be a folder with CIFAR-10", got, "pass --data DIR"))
+        raise ValueError(complaint("data", "be a folder with CIFAR-10", got, _ADVICE))
 
 
 @lru_cache(maxsize=1)
@@ -75,7 +76,13 @@ def read_images(source: str, folder: Path | None) -> ImageSets:
     """
     check_data(source, folder)
     if folder is not None and source == "cifar10":
-        return cifar10(folder)
+        try:
+            return cifar10(folder)
+        except FileNotFoundError as error:
+            # Its own advice is about Python.
+            if error.filename is None:
+                raise ValueError(complaint("data", "be a folder with CIFAR-10", f"'{folder}' without it", _ADVICE)) from None
+            raise
     train, test = (_made_up(count, seed) for seed, count in enumerate(_MADE))
     return ImageSets(train, test)
 

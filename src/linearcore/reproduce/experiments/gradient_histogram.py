@@ -170,4 +170,5 @@ EXPERIMENT = Experiment(
     cost={"smoke": "2 s", "paper": "4 min on an H200 with --workers 2, beside four other runs"},
     parts=parts,
     conclude=conclude,
+    wants_gpu=True,
 )

@@ -128,4 +128,5 @@ EXPERIMENT = Experiment(
     cost={"smoke": "5 s", "paper": "100 min on an H200 with --workers 4 and CUDA MPS"},
     parts=parts,
     conclude=conclude,
+    wants_gpu=True,
 )

@@ -149,4 +149,5 @@ EXPERIMENT = Experiment(
     cost={"smoke": "10 s", "paper": "40 min on a GPU with --workers 12, by estimate"},
     parts=parts,
     conclude=conclude,
+    wants_gpu=True,
 )

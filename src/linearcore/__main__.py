@@ -1,0 +1,6 @@
+"""`python -m linearcore` is `linearcore`."""
+
+from linearcore.cli import main
+
+if __name__ == "__main__":
+    main()
