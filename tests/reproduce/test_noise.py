@@ -291,6 +291,14 @@ def test_table_has_means_and_spreads():
     json.dumps(data, allow_nan=False)
 
 
+def test_the_table_leaves_rounding_to_those_who_print():
+    results = made_up()
+    results["run_instance_0.5_lc_seed1"] |= {"wrong_learned": 5.949, "test_accuracy": 63.5749}
+    rows = noise.conclude(results, PAPER).data["rows"]
+    row = next(row for row in rows if (row["row"], row["rate"]) == ("lc", 0.5))
+    assert (row["wrong_learned"], row["mean"]) == (5.949, 63.5749)
+
+
 def test_all_claims_hold_where_the_numbers_are_the_papers():
     assert judged(made_up()) == [HOLDS] * 8
     found = noise.conclude(made_up(), PAPER)
