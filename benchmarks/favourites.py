@@ -23,7 +23,7 @@ from torch import Tensor
 from _harness import command, data_folder
 from linearcore._progress import Progress
 from linearcore._record import write_record
-from linearcore.noise import instance_dependent
+from linearcore.noise import NoisyLabels, instance_dependent
 from linearcore.reproduce.experiments._noise_images import LAWS, check_data, read_images
 from linearcore.vision import Images
 
@@ -33,9 +33,9 @@ LAW = {**LAWS["instance"].options, "spread": 0.0}
 LEARNERS, ANSWERS = ("class", "pixels"), ("likeliest", "normed")
 
 
-def wrong_labels(data: Images, seed: int) -> Tensor:
-    """(N,) what each label becomes if it is wrong, at any rate: draws are nested."""
-    return instance_dependent(data.images, data.labels, 1.0, num_classes=data.num_classes, seed=seed, **LAW).labels
+def wrong_labels(data: Images, seed: int) -> NoisyLabels:
+    """What each label becomes if it is wrong, at any rate: draws are nested."""
+    return instance_dependent(data.images, data.labels, 1.0, num_classes=data.num_classes, seed=seed, **LAW)
 
 
 def known(learner: str, clean: Tensor, wrong: Tensor, rate: float, num_classes: int) -> Tensor:
@@ -56,18 +56,19 @@ def share_answered(probability: Tensor, clean: Tensor, answer: str) -> float:
     return 100 * float((best / best.sum(1, keepdim=True)).gather(1, clean[:, None]).mean())
 
 
-def look(data: Images, seeds: tuple[int, ...]) -> list[dict[str, Any]]:
+def draw(data: Images, seeds: tuple[int, ...]) -> list[NoisyLabels]:
+    """Wrong labels for each seed."""
+    with Progress() as progress:
+        return [wrong_labels(data, seed) for seed in progress.track(seeds, "draws")]
+
+
+def look(data: Images, draws: list[NoisyLabels]) -> list[dict[str, Any]]:
     """A row for each rate, learner and answer."""
     clean = data.labels.long()
-    with Progress() as progress, progress.part("draws", len(seeds)) as part:
-        draws = []
-        for seed in seeds:
-            draws.append(wrong_labels(data, seed).long())
-            part.advance()
     rows = []
     for rate in RATES:
         for learner in LEARNERS:
-            tables = [known(learner, clean, wrong, rate, data.num_classes) for wrong in draws]
+            tables = [known(learner, clean, drawn.labels.long(), rate, data.num_classes) for drawn in draws]
             for answer in ANSWERS:
                 shares = [round(share_answered(one, clean, answer), 2) for one in tables]
                 rows.append({"rate": rate, "learner": learner, "answer": answer, "answered": shares})
@@ -84,9 +85,10 @@ def main() -> int:
     except (ValueError, OSError) as error:
         print(f"favourites.py: {error}", file=sys.stderr)
         return 2
-    rows = look(train, SEEDS)
-    law = {"generator": "instance_dependent", **LAW}
-    settings = {"images": len(train), "law": law, "seeds": list(SEEDS), "source": source}
+    draws = draw(train, SEEDS)
+    rows = look(train, draws)
+    law, names = {"generator": "instance_dependent", **LAW}, [drawn.hash[:16] for drawn in draws]
+    settings = {"images": len(train), "labels": names, "law": law, "seeds": list(SEEDS), "source": source}
     write_record(args.out, command=command("favourites.py"), settings=settings, results=rows, seed=SEEDS[0])
     shown = Table("rate", "learner knows", *ANSWERS, title="true classes that are answered, %")
     for rate in RATES:

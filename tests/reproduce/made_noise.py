@@ -39,6 +39,7 @@ def made_up(accuracies=AS_IN_THE_PAPER, areas=AREAS, failed=()):
                     "test_accuracy": value + (0.1 * (seed - 2) if len(seeds) > 1 else 0.0),
                     "best_accuracy": value + 1, "auc_margin": area, "auc_loss": area and area - 0.01,
                     "agreement": 60.0, "wrong_learned": area and 20.0,
-                    "train_accuracy": 80.0, "realised_rate": column.rate, "noisy_labels": "…", "curve": [[50, value]],
+                    "train_accuracy": 80.0, "realised_rate": column.rate, "curve": [[50, value]],
+                    "noisy_labels": f"drawn with seed {seed}",
                 }  # fmt: skip
     return results | {name: {"failed": "loss is not finite in epoch 3"} for name in failed}

@@ -276,6 +276,7 @@ def test_table_has_means_and_spreads():
     rows = {(row["row"], row["law"], row["rate"]): row for row in data["rows"]}
     first = rows["balanced", "instance", 0.4]
     assert (first["mean"], first["spread"], first["seeds"]) == (89.2, 0.1, [1, 2, 3])
+    assert first["noisy_labels"] == ["drawn with seed 1", "drawn with seed 2", "drawn with seed 3"]
     assert (first["auc_margin"], first["auc_loss"], first["realised_rate"]) == (0.97, 0.96, 0.4)
     alone = rows["ce", "symmetric", 0.4]
     assert (alone["mean"], alone["spread"], alone["seeds"]) == (70, None, [1])

@@ -158,7 +158,7 @@ def test_learners_that_know_the_law_of_wrong_labels(script):
 def test_wrong_labels_are_the_same_at_every_rate(script):
     favourites = script("favourites")
     data = read_images("made-up", None).train
-    becomes = favourites.wrong_labels(data, 2)
+    becomes = favourites.wrong_labels(data, 2).labels
     assert (becomes != data.labels).all()
     for rate in (0.2, 0.6):
         noisy = draw_labels("made-up", None, "instance", rate, 2).labels

@@ -78,6 +78,7 @@ class Row:
             "law": self.column.law,
             "rate": self.column.rate,
             "seeds": list(self.seeds),
+            "noisy_labels": [run["noisy_labels"] for run in self.runs],
             "mean": _rounded(self.mean),
             "spread": _rounded(self.spread),
             **means,
