@@ -57,19 +57,33 @@ def all_runs(runs: Sequence[Run], workers: int, work: Path | None, say: Callable
     return [found[place] for place in range(len(runs))]
 
 
-def add_options(parser: argparse.ArgumentParser, *, seeds: int) -> None:
-    """What long benchmarks have in common."""
+def parser_for(about: str | None, *, example: str, data: str, seeds: int, out: Path) -> argparse.ArgumentParser:
+    """What long benchmarks have in common.
+
+    Args:
+        about: the script's docstring.
+        example: a command, and perhaps how long it takes.
+        data: what the folder of `--data` holds.
+        seeds: how many there are unless told otherwise.
+        out: where the record goes unless told otherwise.
+    """
+    parser = argparse.ArgumentParser(
+        description=about, formatter_class=argparse.RawDescriptionHelpFormatter, epilog=f"example:\n  {example}"
+    )
+    parser.add_argument("--data", type=Path, help=f"the folder that holds {data}")
     parser.add_argument("--seeds", type=int, default=seeds, help="runs of each kind (default: %(default)s)")
     parser.add_argument("--workers", type=int, default=1, help="runs side by side, a thread each (default: %(default)s)")
     parser.add_argument("--work", type=Path, help="folder for finished runs, from which an interrupted command goes on")
     parser.add_argument("--quick", action="store_true", help="made-up data, and not all of it, in seconds")
+    parser.add_argument("--out", type=Path, default=out, help="the record (default: benchmarks/results)")
+    return parser
 
 
 def complaint_about(args: argparse.Namespace, check_data: Callable[[], object]) -> str | None:
     """What is wrong with those options, or with the data, in a line; None if nothing is.
 
     Args:
-        args: with the options above.
+        args: from the parser above.
         check_data: raises a ValueError or an OSError if the data are not there.
     """
     if min(args.workers, args.seeds) < 1:

@@ -18,7 +18,7 @@ from rich.table import Table
 
 from _harness import command, data_folder
 from _scaled_chain import scaled_accuracy
-from _work import add_options, all_runs, complaint_about
+from _work import all_runs, complaint_about, parser_for
 from linearcore._record import write_record
 from linearcore.reproduce.experiments import _tag_training as training
 from linearcore.reproduce.experiments._tag_table import fall
@@ -95,15 +95,8 @@ def main() -> int:
 
 def arguments() -> argparse.Namespace:
     """What the user asked for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="example:\n  python benchmarks/chain_rate.py --data DIR --workers 2",
-    )
-    parser.add_argument("--data", type=Path, help="the folder that holds tagging/en_ewt-*.conllu.xz")
-    add_options(parser, seeds=3)
-    parser.add_argument("--out", type=Path, default=OUT, help="the record (default: benchmarks/results)")
-    return parser.parse_args()
+    example = "python benchmarks/chain_rate.py --data DIR --workers 2"
+    return parser_for(__doc__, example=example, data="tagging/en_ewt-*.conllu.xz", seeds=3, out=OUT).parse_args()
 
 
 if __name__ == "__main__":

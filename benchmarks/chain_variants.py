@@ -16,7 +16,7 @@ import torch
 from _chain_variants import VARIANTS, Variant, VariantModel
 from _harness import command, data_folder
 from _scaled_chain import scaled_accuracy
-from _work import add_options, all_runs, complaint_about
+from _work import all_runs, complaint_about, parser_for
 from linearcore._record import write_record
 from linearcore.reproduce.experiments import _tag_training as training
 from linearcore.reproduce.experiments._tag_methods import METHODS
@@ -24,6 +24,7 @@ from linearcore.reproduce.experiments._tag_text import SOURCES, check_data, read
 from linearcore.tagging._corpus import Corpus
 from linearcore.tagging.encoders import BiLSTM
 
+OUT = Path(__file__).parent / "results" / "chain_variants.json"
 #: Factors of the transitions when decoding; 1 is what was trained, 0 each tag on its own.
 SCALES = (0.0, 0.5, 0.75, 1.0, 1.25)
 PEERS = {"token cross-entropy": "ce"}
@@ -105,17 +106,10 @@ def _told(variant: Variant) -> dict[str, Any]:
 
 def arguments() -> argparse.Namespace:
     """What the user asked for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="example:\n  python benchmarks/chain_variants.py --data DIR --device cuda --workers 10",
-    )
-    parser.add_argument("--data", type=Path, help="the folder that holds tagging/la_lasla-*.conllu.xz")
-    add_options(parser, seeds=1)
+    example = "python benchmarks/chain_variants.py --data DIR --device cuda --workers 10"
+    parser = parser_for(__doc__, example=example, data="tagging/la_lasla-*.conllu.xz", seeds=1, out=OUT)
     parser.add_argument("--device", default="cpu", help="where to train (default: %(default)s)")
     parser.add_argument("--rate", type=float, default=0.01, help="the learning rate of all (default: %(default)s)")
-    default = Path(__file__).parent / "results" / "chain_variants.json"
-    parser.add_argument("--out", type=Path, default=default, help="the record (default: benchmarks/results)")
     return parser.parse_args()
 
 

@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from _harness import command, data_folder
-from _work import add_options, all_runs, complaint_about
+from _work import all_runs, complaint_about, parser_for
 from linearcore import LinearCore
 from linearcore._record import write_record
 from linearcore._streams import stream_for
@@ -154,15 +154,8 @@ def main() -> int:
 
 def arguments() -> argparse.Namespace:
     """What the user asked for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="example:\n  python benchmarks/core_width.py --data DIR --workers 2 --work runs      forty minutes",
-    )
-    parser.add_argument("--data", type=Path, help="the folder that holds CIFAR-10")
-    add_options(parser, seeds=3)
-    parser.add_argument("--out", type=Path, default=OUT, help="the record (default: benchmarks/results)")
-    return parser.parse_args()
+    example = "python benchmarks/core_width.py --data DIR --workers 2 --work runs      forty minutes"
+    return parser_for(__doc__, example=example, data="CIFAR-10", seeds=3, out=OUT).parse_args()
 
 
 if __name__ == "__main__":

@@ -310,13 +310,14 @@ _RECIPE = "the paper's recipe (but for weight decay and the loss's scale, where 
 
 _CHOICES = """Every tuned loss had the same number of tries, each as long as the runs that count, with {rate} % of wrong
 labels by instance. "Agreement" is with held-out labels, as wrong as those of training. The best, in bold, was taken for all
-rates and for both laws. Tries were changed once, after ten final runs had been seen: before, they were of twenty epochs, and
-the best two were repeated in full. The unhinged loss has no least value: on raw scores it diverged, or weight decay took
-everything. So its network has batch norm behind its scores, as in the released code of Patrini et al. (2017), without that
-norm's learned scale. The balanced robust loss has the same norm behind a sphere, and a second GCE the norm alone, to tell
-what it does from what a loss does; all others have the paper's network as it is. The unhinged loss's norm and the row with a
-shared length came after some final runs of the others had been seen, the balanced robust loss and GCE's norm after one seed
-of all of them, when the unhinged loss with its norm was ahead from 40 % on."""
+rates and for both laws; some lie at the edge of what was tried, so that more tries might find better ones. Tries were
+changed once, after ten final runs had been seen: before, they were of twenty epochs, and the best two were repeated in
+full. The unhinged loss has no least value: on raw scores it diverged, or weight decay took everything. So its network has
+batch norm behind its scores, as in the released code of Patrini et al. (2017), without that norm's learned scale. The
+balanced robust loss has the same norm behind a sphere, and a second GCE the norm alone, to tell what it does from what a
+loss does; all others have the paper's network as it is. The unhinged loss's norm and the row with a shared length came
+after some final runs of the others had been seen, the balanced robust loss and GCE's norm after one seed of all of them,
+when the unhinged loss with its norm was ahead from 40 % on."""
 
 _REPEATS = """{tries} tries were repeated with the same seed: a GPU does not repeat itself to the last bit, and agreements
 then differ by {spread} points (standard deviation; {widest} at most). Gaps of this size, between configurations or losses,

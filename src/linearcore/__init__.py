@@ -1,5 +1,7 @@
 """Linear-Core surrogate losses for PyTorch: convex, smooth, and exactly linear around margin zero."""
 
+from typing import TYPE_CHECKING
+
 from linearcore.heads import ChainCRF, ChainSSVM, LinearCoreChain, NormedScores
 from linearcore.losses import (
     BinaryLinearCoreLoss,
@@ -49,11 +51,14 @@ __all__ = [
     "sampled_multiclass_loss",
 ]
 
+if TYPE_CHECKING:
+    __version__: str
+else:
+    # Not for type checkers, which would take any name to be there.
+    def __getattr__(name: str) -> str:
+        """`__version__`, looked up when it is asked for, so that importing stays cheap."""
+        if name != "__version__":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from linearcore._record import package_version
 
-def __getattr__(name: str) -> str:
-    """`__version__`, looked up when it is asked for, so that importing stays cheap."""
-    if name != "__version__":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from linearcore._record import package_version
-
-    return package_version()
+        return package_version()

@@ -97,7 +97,7 @@ def _run(jobs: "list[Job]", workers: int, fresh: bool) -> "list[Finished]":
     from linearcore.reproduce._workers import DeadWorkerError
 
     for job in jobs:
-        if job.takes_days:
+        if job.takes_days(fresh):
             told = f"{job.experiment.name} takes {job.experiment.cost['paper']}, and days on a CPU"
             print(f"linearcore: {told}; interrupt it and pass --device cuda if you can", file=sys.stderr)
     try:

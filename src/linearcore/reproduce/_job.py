@@ -39,11 +39,10 @@ class Job:
         """Where the files of its parts lie."""
         return self.out / self.experiment.name / "parts"
 
-    @property
-    def takes_days(self) -> bool:
-        """Whether there is work for a GPU to do, and none is asked for."""
+    def takes_days(self, fresh: bool) -> bool:
+        """Whether there is work for a GPU to do, and none is asked for; with `fresh` there always is."""
         is_slow = self.experiment.wants_gpu and self.settings.is_paper and self.settings.device == "cpu"
-        return is_slow and not all((self.parts_folder / f"{name}.json").is_file() for name in self.chosen)
+        return is_slow and (fresh or not all((self.parts_folder / f"{name}.json").is_file() for name in self.chosen))
 
 
 def prepare(experiments: Sequence[Experiment], settings: Settings, out: Path, only: Sequence[str] = ()) -> list[Job]:

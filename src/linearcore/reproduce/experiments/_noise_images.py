@@ -71,8 +71,8 @@ def read_images(source: str, folder: Path | None) -> ImageSets:
     """Images with true labels, read once in a process.
 
     Raises:
-        OSError: if CIFAR-10 is not there.
-        ValueError: if a file is damaged, or no folder was given.
+        OSError: if a part of CIFAR-10 is missing or cannot be read.
+        ValueError: if all of it is missing, a file is damaged, or no folder was given.
     """
     check_data(source, folder)
     if folder is not None and source == "cifar10":
