@@ -9,7 +9,10 @@ import math
 from collections.abc import Iterable
 from numbers import Real
 
+import torch
 from torch import Tensor
+
+from linearcore._torch import can_read
 
 
 def complaint(name: str, must: str, got: object, advice: str) -> str:
@@ -60,8 +63,34 @@ def shape(name: str, tensor: object, expected: tuple[int, ...], advice: str) -> 
         raise ValueError(complaint(name, f"have shape {expected}", tuple(tensor.shape), advice))
 
 
-def holds(name: str, condition: Tensor, must: str, advice: str) -> None:
+def holds(name: str, condition: Tensor, must: str, advice: str, *, of: str = "entries") -> None:
     """Raises unless every entry of `condition` is true. Reads the device, so losses call it only with `validate=True`."""
     if not bool(condition.all()):
         wrong = int((~condition).sum())
-        raise ValueError(complaint(name, must, f"{wrong} of {condition.numel()} entries that break this", advice))
+        raise ValueError(complaint(name, must, f"{wrong} of {condition.numel()} {of} that break this", advice))
+
+
+def in_range(name: str, index: Tensor, size: int, ignored: str) -> tuple[Tensor, Tensor | None]:
+    """Class indices that can be looked up, and booleans for those that were out of range, or None where there are none.
+
+    On a CPU a label out of range raises. Elsewhere finding out would wait for the device: such a label is clamped, and the
+    caller makes its loss NaN with `nan_where`. `ignored` says in the message which labels do not count.
+
+    Raises:
+        ValueError: on a CPU, if an index is not in [0, size).
+    """
+    if index.device.type == "cpu" and can_read(index):
+        if index.numel():
+            low, high = (int(bound) for bound in torch.aminmax(index))
+            if low < 0 or high >= size:
+                outside = int(((index < 0) | (index >= size)).sum())
+                got = f"{outside} of {index.numel()} labels that are not, of labels from {low} to {high}"
+                raise ValueError(complaint(name, f"be in [0, {size}) or {ignored}", got, "look for wrong labels"))
+        return index, None
+    inside = index.clamp(0, size - 1)
+    return inside, inside != index
+
+
+def nan_where(losses: Tensor, wrong: Tensor | None) -> Tensor:
+    """`losses`, NaN where `wrong`, and so are their gradients."""
+    return losses if wrong is None else losses * torch.where(wrong, math.nan, 1.0)

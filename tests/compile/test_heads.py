@@ -190,3 +190,26 @@ def test_jvp_is_the_gradient_along_a_direction(make: Make) -> None:
         with forward_ad.dual_level():
             duals = {name: forward_ad.make_dual(chosen[name], tangents[name]) for name in names}
             torch.testing.assert_close(forward_ad.unpack_dual(value(duals)).tangent, expected, rtol=1e-10, atol=1e-11)
+
+
+class Marginals(nn.Module):
+    """A module whose `forward` gives posteriors, as torch.export wants it."""
+
+    def __init__(self, head: ChainCRF) -> None:
+        super().__init__()
+        self.head = head
+
+    def forward(self, emissions: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        tags, _ = self.head.viterbi(emissions, mask)
+        return self.head.marginals(emissions, mask), self.head.confidence(emissions, mask), self.head(emissions, tags, mask)
+
+
+@pytest.mark.parametrize("batch_first", (False, True))
+def test_marginals_and_confidence_are_exported(batch_first: bool) -> None:
+    module = Marginals(ChainCRF(4, batch_first=batch_first))
+    mask = torch.tensor([[True, True, False], [True, False, True]])
+    mask = mask if batch_first else mask.t()
+    given = torch.randn(*mask.shape, 4), mask
+    program = torch.export.export(module, given).module()
+    for ours, eager in zip(program(*given), module(*given), strict=True):
+        torch.testing.assert_close(ours, eager, rtol=1e-5, atol=1e-6)

@@ -1,5 +1,6 @@
 """The fused kernels against their plain twins. Run by `test_fused.py` in a Python whose Triton interprets, on the CPU."""
 
+import copy
 import math
 from types import ModuleType
 
@@ -11,7 +12,8 @@ import linearcore.kernels._local_losses as local_losses_module
 import linearcore.kernels._partition as partition_module
 import linearcore.kernels._viterbi as viterbi_module
 import linearcore.kernels.fused._max_product as max_product_module
-from linearcore import LinearCoreChain, multiclass_loss
+from linearcore import ChainCRF, LinearCoreChain, multiclass_loss
+from linearcore.heads import ChainHead
 from linearcore.kernels import fused, local_scores, log_partition, viterbi
 from linearcore.kernels._fused import fused_for
 from linearcore.structures import Chain, Constraints, Hamming, Sites
@@ -240,3 +242,64 @@ def test_transforms_and_other_precisions_go_the_plain_way(used: set[str]) -> Non
     viterbi(drawn(4, 3, 5).double(), Chain(*(part.double() for part in chain)), where)
     viterbi(drawn(4, 3, 5).bfloat16(), chain, where)
     assert not used
+
+
+def transposed(tensor: Tensor) -> Tensor:
+    """The same numbers, laid out as a convolution's output that was transposed: the last stride is not 1."""
+    return tensor.transpose(1, 2).contiguous().transpose(1, 2)
+
+
+def test_a_crf_takes_emissions_whose_tags_are_not_adjacent_in_memory(used: set[str]) -> None:
+    head, tags = ChainCRF(7), torch.arange(12).view(4, 3) % 7
+    emissions = drawn(4, 3, 7)
+    strided = transposed(emissions)
+    assert strided.stride(-1) != 1
+    expected = step(head.double(), emissions.double(), tags)
+    for ours, exact in zip(step(head.float(), strided, tags), expected, strict=True):
+        close(ours, exact)
+    assert "forwards" in used
+    close(head.marginals(strided), head.double().marginals(emissions.double()))
+    close(head.float().confidence(strided, tags=tags), head.double().confidence(emissions.double(), tags=tags))
+
+
+@pytest.mark.parametrize("options", ({}, {"unary": 0.5}, {"rank": 2}, {"unary": 0.5, "rank": 2}), ids=str)
+@pytest.mark.parametrize("layout", (lambda x: x, transposed), ids=("contiguous", "transposed"))
+def test_a_chain_takes_tags_that_are_a_strided_view(options: dict[str, float], layout, used: set[str]) -> None:
+    torch.manual_seed(0)
+    head, emissions = LinearCoreChain(7, **options), drawn(4, 3, 7)
+    pairs = torch.stack([torch.arange(12).view(4, 3) % 7, torch.zeros(4, 3, dtype=torch.long)], -1)
+    expected = step(head.double(), emissions.double(), pairs[..., 0])
+    for ours, exact in zip(step(head.float(), layout(emissions), pairs[..., 0]), expected, strict=True):
+        close(ours, exact)
+    assert used
+
+
+@pytest.mark.parametrize("wrong", (-1, 5, 10**6))
+def test_the_fused_log_odds_of_a_label_out_of_range_is_nan(wrong: int) -> None:
+    own, _, _ = fused.log_odds(drawn(3, 5), torch.tensor([1, wrong, 4]))
+    assert own.isnan().flatten().tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("frozen", ("emissions", "start_transitions", "transitions", "end_transitions"))
+@pytest.mark.parametrize("head", (LinearCoreChain(5), ChainCRF(5)), ids=("linear core", "crf"))
+def test_second_derivatives_with_an_input_that_is_not_trained(head: ChainHead, frozen: str, used: set[str]) -> None:
+    tags = torch.tensor([[0, 1], [2, 4], [3, 3]])
+
+    def second(dtype: torch.dtype) -> list[Tensor]:
+        twin = copy.deepcopy(head).to(dtype)
+        inputs = {"emissions": drawn(3, 2, 5, scale=1.0).to(dtype).requires_grad_(), **dict(twin.named_parameters())}
+        inputs[frozen].requires_grad_(False)
+        trained = [tensor for tensor in inputs.values() if tensor.requires_grad]
+        first = torch.autograd.grad(twin(inputs["emissions"], tags), trained, create_graph=True)
+        return list(torch.autograd.grad(sum((slope**2).sum() for slope in first), trained))
+
+    found = second(torch.float32)
+    assert used
+    for ours, exact in zip(found, second(torch.float64), strict=True):
+        close(ours, exact, 1e-5)
+
+
+def test_a_chain_of_one_tag(used: set[str]) -> None:
+    head = LinearCoreChain(1)
+    found = step(head, drawn(3, 2, 1), torch.zeros(3, 2, dtype=torch.long))
+    assert "local_log_odds" in used and not any(part.any() for part in found)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from linearcore._checks import complaint
 from linearcore._threads import one_thread
+from linearcore._torch import gamma_draws
 from linearcore.analysis._problem import Problem, problem_on
 from linearcore.analysis._regret import surrogate_regrets
 from linearcore.analysis._solve import TOLERANCE
@@ -207,7 +208,7 @@ class _Search:
 
     def _dirichlet(self, concentration: float, size: int | None = None) -> Tensor:
         shape = torch.full((size or self.problem.space.size,), concentration, dtype=torch.float64)
-        return _normalised(torch._standard_gamma(shape, generator=self.stream) + 1e-12)
+        return _normalised(gamma_draws(shape, self.stream) + 1e-12)
 
     def _ties(self, concentration: float) -> Tensor:
         row = self._dirichlet(concentration)

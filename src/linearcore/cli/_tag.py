@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from linearcore._torch import is_compiler_error
 from linearcore.cli._device import check_device
 from linearcore.cli._usage import INTERRUPTED, UsageError, usage_errors
 
@@ -216,16 +217,10 @@ def _train(sentences: "list[Tagged]", dev: "list[Tagged]", settings: "Training",
         print(f"linearcore: {error}", file=sys.stderr)
         sys.exit(INTERRUPTED)
     except Exception as error:
-        if not settings.compiled or not _is_of_the_compiler(error):
+        if not settings.compiled or not is_compiler_error(error):
             raise
         reason = str(error).partition("\n")[0]
         raise UsageError(f"torch.compile gave up ({reason}); train without --compile") from error
-
-
-def _is_of_the_compiler(error: Exception) -> bool:
-    # Looked up and not imported: whoever did not compile should not load a compiler.
-    module = sys.modules.get("torch._dynamo.exc")
-    return module is not None and isinstance(error, module.TorchDynamoException)
 
 
 def _print_trained(trained: "Trained", out: Path, sentences: int, dev: int, as_json: bool) -> None:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from linearcore._checks import complaint, floating
+from linearcore._checks import complaint, floating, in_range
 from linearcore.structures import Sites
 
 #: A tag that counts as masked, as in torch.nn.CrossEntropyLoss and in Hugging Face's token classification.
@@ -19,11 +19,13 @@ class Batch(NamedTuple):
         emissions: (L, B, |Y|).
         tags: (L, B), 0 where there is none; None where only decoding is asked for.
         sites: where the tags sit.
+        wrong: (B,) booleans: a tag of the chain is out of range, and its loss NaN. None where all are known to be right.
     """
 
     emissions: Tensor
     tags: Tensor | None
     sites: Sites
+    wrong: Tensor | None = None
 
     @property
     def tagged(self) -> tuple[Tensor, Tensor, Sites]:
@@ -88,7 +90,11 @@ def to_batch(
         shown = tags != IGNORED_TAG if shown is None else shown & (tags != IGNORED_TAG)
         tags = tags.masked_fill(~shown, 0)  # torchcrf asks nothing of tags under a mask.
     assert shown is not None
-    return Batch(emissions, tags, Sites.of(shown))
+    wrong = None
+    if tags is not None and not look:
+        tags, wrong = in_range("tags", tags, num_tags, str(IGNORED_TAG))
+        wrong = None if wrong is None else wrong.any(0)
+    return Batch(emissions, tags, Sites.of(shown), wrong)
 
 
 def _flags(num_tags: int, tags: Tensor | None, shown: Tensor | None) -> dict[str, bool]:
@@ -107,10 +113,3 @@ def _flags(num_tags: int, tags: Tensor | None, shown: Tensor | None) -> dict[str
         flags["out of range"] = (((tags < 0) | (tags >= num_tags)) & shown).any()
     flags["some off"] = ~shown.all()
     return dict(zip(flags, torch.stack(list(flags.values())).tolist(), strict=True))
-
-
-def can_read(tensor: Tensor) -> bool:
-    """Whether Python may look at numbers now: not while operations are recorded or transformed instead of run."""
-    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active() or tensor.device.type == "meta":
-        return False
-    return not (tensor.is_cuda and torch.cuda.is_current_stream_capturing())

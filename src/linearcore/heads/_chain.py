@@ -5,9 +5,10 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn
 
-from linearcore._checks import complaint
+from linearcore._checks import complaint, holds, nan_where
+from linearcore._torch import can_read
 from linearcore._typing import compute_dtype
-from linearcore.heads._batch import IGNORED_TAG, Batch, can_read, check_shapes, to_batch
+from linearcore.heads._batch import IGNORED_TAG, Batch, check_shapes, to_batch
 from linearcore.kernels import beam, kbest, viterbi
 from linearcore.structures import Chain, Constraints, Cost, Hamming, Sites, ZeroOne, resolve_cost
 
@@ -33,8 +34,10 @@ class ChainHead(nn.Module, ABC):
             the state that is saved, which is torchcrf's.
         strict_mask: a mask whose first position is off is an error, as torchcrf has it. False skips such positions, which
             is what tokens like [CLS] want.
-        validate: look at the numbers too (masks, tags in range, constraints obeyed), as torchcrf does. On an accelerator
-            each look waits for it; False never waits. Under torch.compile and in CUDA graphs nothing is looked at.
+        validate: check the numbers too (masks, tags in range, constraints obeyed, no NaN in what is decoded), as torchcrf
+            does. On an accelerator each check waits for the device; False never waits. Then a tag out of range makes the
+            loss of its chain NaN (a CPU still raises), and NaN emissions decode to a score of NaN and tags of −100. Under
+            torch.compile and in CUDA graphs nothing is checked.
     """
 
     _allowed_start: Tensor | None
@@ -108,8 +111,12 @@ class ChainHead(nn.Module, ABC):
         """
         check_reduction(reduction)
         batch = self._batch(emissions, tags, mask)
-        result = torch.promote_types(emissions.dtype, self.start_transitions.dtype)
-        return -reduce_chains(self._losses(*batch.tagged), batch.sites, reduction).to(result)
+        return -self._reduced(self._losses(*batch.tagged), batch, reduction, emissions.dtype)
+
+    def _reduced(self, losses: Tensor, batch: Batch, reduction: str, dtype: torch.dtype) -> Tensor:
+        """Losses (B,) as torchcrf reduces them, in the dtype that `dtype` and the parameters promote to."""
+        total = reduce_chains(nan_where(losses, batch.wrong), batch.sites, reduction)
+        return total.to(torch.promote_types(dtype, self.start_transitions.dtype))
 
     @abstractmethod
     def _losses(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
@@ -122,7 +129,12 @@ class ChainHead(nn.Module, ABC):
         module whose `forward` calls this; the length is then fixed, the batch size need not be.
         """
         batch = self._batch(emissions, None, mask)
-        tags, scores = viterbi(batch.emissions, self.chain(batch.emissions), batch.sites)
+        return self._decoded(*viterbi(batch.emissions, self.chain(batch.emissions), batch.sites))
+
+    def _decoded(self, tags: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
+        """Tags in the user's layout, and scores; with `validate` NaN scores raise, since their tags mean nothing."""
+        if self.validate and can_read(scores):
+            holds("emissions", ~scores.isnan(), "not be NaN", "look for the first NaN in the network", of="scores")
         return self._layout(tags), scores
 
     def beam(self, emissions: Tensor, width: int, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -131,10 +143,8 @@ class ChainHead(nn.Module, ABC):
         The scores are those of the tags found. Under hard constraints a narrow beam may lose all paths; −inf then.
         """
         batch = self._batch(emissions, None, mask)
-        tags, scores = beam(
-            batch.emissions, self.chain(batch.emissions), batch.sites, _count("width", width, "for example 16")
-        )
-        return self._layout(tags), scores
+        width = _count("width", width, "for example 16")
+        return self._decoded(*beam(batch.emissions, self.chain(batch.emissions), batch.sites, width))
 
     def kbest(self, emissions: Tensor, k: int, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The k best tag sequences, best first: tags (k, …) with the layout of `mask` behind, and scores (k, B).
@@ -142,8 +152,8 @@ class ChainHead(nn.Module, ABC):
         Where there are fewer than k, the rest has score −inf and tags of −100. Time O(L·B·|Y|·(|Y| + k²)).
         """
         batch = self._batch(emissions, None, mask)
-        tags, scores = kbest(batch.emissions, self.chain(batch.emissions), batch.sites, _count("k", k, "for example 5"))
-        return self._layout(tags), scores
+        k = _count("k", k, "for example 5")
+        return self._decoded(*kbest(batch.emissions, self.chain(batch.emissions), batch.sites, k))
 
     def decode(self, emissions: Tensor, mask: Tensor | None = None, *, width: int | None = None) -> list[list[int]]:
         """The best tags as torchcrf's lists, one a chain, without the positions that are off.

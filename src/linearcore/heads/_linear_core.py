@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from linearcore._checks import complaint
-from linearcore.heads._chain import ChainHead, check_reduction, checked_cost, reduce_chains
+from linearcore.heads._chain import ChainHead, check_reduction, checked_cost
 from linearcore.heads._sampled import Edges, Neighbours, edge_scores, num_candidates, projection_of
 from linearcore.heads._structured import Sampler
 from linearcore.kernels import Labels, dense_rows, local_losses, local_scores, low_rank_scores, sampled_rows
@@ -150,7 +150,8 @@ class LinearCoreChain(ChainHead):
         if not isinstance(proposal, Proposal):
             advice = "for example linearcore.proposals.Uniform()"
             raise TypeError(complaint("proposal", "be a `Proposal`", type(proposal).__name__, advice))
-        states, tags, sites = self._batch(hidden, tags, mask, is_hidden=True).tagged
+        batch = self._batch(hidden, tags, mask, is_hidden=True)
+        states, tags, sites = batch.tagged
         weight, bias = projection_of(projection, self.num_tags, states.shape[-1])
         if not sites.is_full:
             states = states.masked_fill(~sites.mask.unsqueeze(-1), 0.0)
@@ -169,8 +170,7 @@ class LinearCoreChain(ChainHead):
         if self.unary:
             losses = self._mixed(losses, sampled_rows(kernel, *unary, picked.log_weight, self.num_tags))
         losses = losses.view(tags.shape)
-        result = torch.promote_types(hidden.dtype, self.start_transitions.dtype)
-        return reduce_chains(self._summed(losses, tags, sites), sites, reduction).to(result)
+        return self._reduced(self._summed(losses, tags, sites), batch, reduction, hidden.dtype)
 
     def structured(
         self,
@@ -210,10 +210,11 @@ class LinearCoreChain(ChainHead):
         check_reduction(reduction)
         check_num_samples(num_samples)
         sampler = Sampler(form, outer, inner, num_samples, objective)
-        scores, tags, sites = self._batch(emissions, tags, mask).tagged
+        batch = self._batch(emissions, tags, mask)
+        scores, tags, sites = batch.tagged
         chain = self.chain(scores)
         losses = sampler.losses(self.surrogate, self.cost, scores, chain, tags, sites, generator)
-        return reduce_chains(losses, sites, reduction)
+        return self._reduced(losses, batch, reduction, emissions.dtype)
 
     def _edges(self) -> Edges:
         factors = None if self.rank is None else (self.transitions_from, self.transitions_to)

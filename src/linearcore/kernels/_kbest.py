@@ -5,6 +5,7 @@ import math
 import torch
 from torch import Tensor
 
+from linearcore._torch import is_traced
 from linearcore.kernels._blocks import budget, slices
 from linearcore.kernels._viterbi import NO_TAG, without_gradient
 from linearcore.structures import Chain, Sites
@@ -44,14 +45,14 @@ def kbest(emissions: Tensor, chain: Chain, sites: Sites, k: int) -> tuple[Tensor
         is_empty.unsqueeze(-1), torch.where(torch.arange(k, device=scores.device) == 0, 0.0, -math.inf), scores
     )
     tags = _way_back(rows, columns, sites, place // num_tags, place % num_tags)
-    found = sites.mask.unsqueeze(-1) & (scores > -math.inf)
+    found = sites.mask.unsqueeze(-1) & (scores > -math.inf)  # Neither −inf nor NaN.
     return tags.masked_fill(~found, NO_TAG).permute(2, 0, 1), scores.t()
 
 
 def _onward(alpha: Tensor, columns: Tensor) -> Tensor:
     """(B, k, |Y|): the k best scores of arriving at every tag, some tags and chains at a time."""
     batch, k, num_tags = alpha.shape
-    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+    if is_traced():
         return _arrivals(alpha, columns.expand(batch, num_tags, num_tags))[0].transpose(1, 2)
     result = torch.empty_like(alpha)
     size = num_tags + k * k

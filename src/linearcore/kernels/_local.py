@@ -38,8 +38,8 @@ def local_scores(emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites, ba
 
 
 def links(tags: Tensor, sites: Sites) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """(L, B) the tags before and after, and (B,) the rows of (L·B) at which chains begin and end, contiguous."""
-    return sites.before(tags).contiguous(), sites.after(tags).contiguous(), *_edges(sites)
+    """(L, B) the tags before and after, and (B,) the rows of (L·B) at which chains begin and end."""
+    return sites.before(tags), sites.after(tags), *_edges(sites)
 
 
 def low_rank_scores(
@@ -93,10 +93,9 @@ class _LocalScores(torch.autograd.Function):
         before: Tensor, after: Tensor, first: Tensor, last: Tensor,
     ) -> Tensor:  # fmt: skip
         ctx.save_for_backward(before, after, first, last)
-        fused = fused_for(emissions, transitions) if emissions.stride(-1) == 1 else None
+        fused = fused_for(emissions, transitions)
         if fused is not None:
-            parts = tuple(part.contiguous() for part in (start, transitions, end))
-            return fused.local_scores(emissions, parts, (before, after, first, last))  # type: ignore[no-any-return]
+            return fused.local_scores(emissions, (start, transitions, end), (before, after, first, last))  # type: ignore[no-any-return]
         rows = emissions.reshape(-1, emissions.shape[-1])
         scores = transitions.index_select(0, before.reshape(-1)).add_(rows)
         # The gather put some row there that does not belong: at the edges there is no neighbour.

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from linearcore.kernels._backend import choose_backend
+from linearcore.kernels._backend import choose_backend, wanted_gradients
 from linearcore.kernels._dense import dense_rows
 from linearcore.kernels._form import FormKernel
 from linearcore.kernels._fused import fused_for
@@ -33,9 +33,7 @@ def local_losses(
 
 def _can_fuse(emissions: Tensor, chain: Chain) -> bool:
     # The fused gradient adds up in whatever order the device likes.
-    if torch.are_deterministic_algorithms_enabled() or emissions.stride(-1) != 1:
-        return False
-    return fused_for(emissions, *chain) is not None
+    return not torch.are_deterministic_algorithms_enabled() and fused_for(emissions, *chain) is not None
 
 
 class _FusedLogOdds(torch.autograd.Function):
@@ -48,10 +46,8 @@ class _FusedLogOdds(torch.autograd.Function):
     ) -> Tensor:  # fmt: skip
         fused = fused_for(emissions)
         assert fused is not None
-        tags = tags.contiguous()
         linked = links(tags, sites)
-        parts = tuple(part.contiguous() for part in (start, transitions, end))
-        scores, own, peak, total = fused.local_log_odds(emissions, parts, linked, tags)
+        scores, own, peak, total = fused.local_log_odds(emissions, (start, transitions, end), linked, tags)
         margin = (own - peak) - total.log()
         ctx.kernel, ctx.sites = kernel, sites
         ctx.save_for_backward(emissions, start, transitions, end, tags, *linked, scores, peak, total, margin)
@@ -63,7 +59,8 @@ class _FusedLogOdds(torch.autograd.Function):
         if torch.is_grad_enabled():
             given = (emissions, start, transitions, end)
             losses = local_losses(ctx.kernel, emissions, Chain(*given[1:]), tags, ctx.sites, "plain")
-            found = torch.autograd.grad(losses, given, upstream.view(tags.shape), create_graph=True, materialize_grads=True)
+            wanted = ctx.needs_input_grad[1:5]
+            found = wanted_gradients(losses, given, upstream.view(tags.shape), wanted, create_graph=True)
             return None, *found, None, None
         linked, (scores, peak, total, margin) = tuple(saved[:4]), saved[4:]
         slope, share = ctx.kernel.slope_and_share(margin, total, upstream.unsqueeze(-1))

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from types import ModuleType
 
 import torch
 from torch import Tensor
@@ -47,11 +46,11 @@ class LogOddsKernel(FormKernel):
         return (share * self.surrogate._value(margins)).masked_fill(~counts, 0.0).sum(-1)
 
     def is_fused(self, scores: Tensor) -> bool:
-        return _fused(scores) is not None
+        return fused_for(scores) is not None
 
     def hard_forward(self, scores: Tensor, labels: Labels, *, overwrite: bool = False) -> tuple[Tensor, Kept]:
         assert labels.index is not None
-        fused = _fused(scores)
+        fused = fused_for(scores)
         if fused is not None:
             own, peak, total = fused.log_odds(scores, labels.index)
             margin = _margin(own, labels, peak, total.log())
@@ -72,7 +71,7 @@ class LogOddsKernel(FormKernel):
         index = labels.index.unsqueeze(-1)
         peak, total, margin = kept
         slope, share = self.slope_and_share(margin, total, upstream)
-        fused = _fused(scores)
+        fused = fused_for(scores)
         if fused is not None:
             return fused.log_odds_gradient(scores, labels.index, peak, share, slope)  # type: ignore[no-any-return]
         shifted = scores.sub_(peak) if overwrite else scores - peak
@@ -84,10 +83,6 @@ class LogOddsKernel(FormKernel):
         slope = (self.surrogate._derivative(margin) * upstream).masked_fill_(upstream == 0, 0.0)
         # Without competitors the margin is +inf and its slope 0; the total of 0 must not turn that into NaN.
         return slope, -slope / total.clamp(min=torch.finfo(total.dtype).tiny)
-
-
-def _fused(scores: Tensor) -> ModuleType | None:
-    return fused_for(scores) if scores.stride(-1) == 1 else None
 
 
 def _exp_(x: Tensor) -> Tensor:

@@ -1,13 +1,14 @@
 """The step of exact decoding: max_i [α(i) + transitions[i, v]] for all v, densely or with a bound that skips most i."""
 
 import math
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 import torch
 from torch import Tensor
 
+from linearcore._torch import is_traced
 from linearcore.kernels._blocks import DEVICE_BLOCK, slices
 
 #: Elements of a temporary on a CPU: 4 MiB of float32 are added and reduced faster than blocks that fit the second-level
@@ -22,15 +23,17 @@ LONGEST_WAIT = 16
 MANY_TAGS = 256
 
 
+_IS_DENSE: ContextVar[bool] = ContextVar("is_dense", default=False)
+
+
 @contextmanager
 def dense_search() -> Iterator[None]:
-    """Exact decoding skips nothing within, in all threads: for measuring what the bound saves."""
-    global MANY_TAGS
-    kept, MANY_TAGS = MANY_TAGS, sys.maxsize
+    """Exact decoding in this thread skips nothing inside: for measuring what the bound saves."""
+    token = _IS_DENSE.set(True)
     try:
         yield
     finally:
-        MANY_TAGS = kept
+        _IS_DENSE.reset(token)
 
 
 class MaxProduct:
@@ -51,9 +54,9 @@ class MaxProduct:
         self._columns = transitions.t().contiguous()
         self._can_skip = (
             transitions.device.type == "cpu"
-            and not torch.compiler.is_compiling()
-            and not torch._C._are_functorch_transforms_active()
             and transitions.shape[0] >= MANY_TAGS
+            and not is_traced()
+            and not _IS_DENSE.get()
         )
         self._memory = transitions.new_empty(0)
         self._wait, self._next_wait = 0, 1
@@ -83,7 +86,7 @@ class MaxProduct:
 
     def _dense(self, alpha: Tensor) -> Tensor:
         # Compilers fuse the sum into the maximum, and a batch may be of any size; transforms know no `out=`.
-        if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+        if is_traced():
             return (alpha.unsqueeze(1) + self._columns).amax(-1)
         batch, num_tags = alpha.shape
         block = CPU_STEP if alpha.device.type == "cpu" else DEVICE_BLOCK

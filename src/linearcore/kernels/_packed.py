@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from linearcore._torch import linear, packed_linear
+
 #: Fewer products than this do not pay for packing the matrix (measured with 1000 and 4000 columns).
 WORTH_PACKING = 20
 
@@ -22,22 +24,11 @@ class Multiplier:
     def __init__(self, matrix: Tensor, rows: int, times: int) -> None:
         self._matrix = matrix
         self._packed: Tensor | None = None
-        if times >= WORTH_PACKING and _can_pack(matrix) and rows > 1:
-            self._packed = torch.ops.mkldnn._reorder_linear_weight(matrix.t().contiguous(), rows)
+        if times >= WORTH_PACKING and rows > 1:
+            self._packed = packed_linear(matrix, rows)
 
     def __call__(self, x: Tensor, out: Tensor) -> Tensor:
         """x @ matrix, written to `out` (B, N)."""
         if self._packed is None:
             return torch.mm(x, self._matrix, out=out)
-        return out.copy_(torch.ops.mkldnn._linear_pointwise(x, self._packed, None, "none", [], ""))
-
-
-def _can_pack(matrix: Tensor) -> bool:
-    # The two operators are torch's own way to pack weights (its compiler uses them), but no documented interface: where
-    # they are missing or renamed, torch.mm does the work.
-    is_there = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
-    return (
-        is_there
-        and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-        and (matrix.device.type == "cpu" and matrix.dtype == torch.float32 and matrix.numel() > 0)
-    )
+        return out.copy_(linear(x, self._packed))

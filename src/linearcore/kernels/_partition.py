@@ -1,4 +1,7 @@
-"""The log-partition of a chain: a plain twin, and a scaled recursion in matrix products that knows when it is right."""
+"""The log-partition of a chain: rescaled forward–backward in matrix products, with an underflow check.
+
+Where a number that matters could have underflowed, the recursion is repeated in the log domain.
+"""
 
 import math
 from typing import Any, NamedTuple
@@ -7,9 +10,10 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from linearcore.kernels._backend import choose_backend
+from linearcore.kernels._backend import choose_backend, wanted_gradients
 from linearcore.kernels._fused import fused_for
 from linearcore.kernels._packed import Multiplier
+from linearcore.kernels._precision import full_precision
 from linearcore.structures import Chain
 
 #: With more chains than this a library's matrix product is as fast as the fused one.
@@ -20,6 +24,8 @@ def log_partition(emissions: Tensor, chain: Chain, mask: Tensor, backend: str = 
     """(B,): log Z, the logsumexp of h(x, y) over all tag sequences y; 0 for a chain without tags.
 
     torch.compile leaves it as it is: unrolled over the positions it would take minutes to compile and gain nothing.
+    torch.export gets the log domain, unrolled. Float32 products are in full precision, whatever
+    `torch.set_float32_matmul_precision` says, since the errors of a recursion add up.
 
     Args:
         emissions: (L, B, |Y|), float32 or float64.
@@ -33,18 +39,25 @@ def log_partition(emissions: Tensor, chain: Chain, mask: Tensor, backend: str = 
     |Y|×|Y|. Where a number that matters could have underflowed, the plain twin is run instead, with one step's B×|Y|² at a
     time; finding out waits for the device. While a CUDA graph is being captured nothing can wait, and log Z is NaN there.
     """
-    if torch.compiler.is_compiling():
-        # Not as a decorator: that would import the compiler with this module.
-        return torch.compiler.disable(log_partition)(emissions, chain, mask, backend, is_full=is_full)  # type: ignore[no-any-return]
+    if torch.compiler.is_exporting():
+        return _plain(emissions, chain, mask)
+    # Not as a decorator: that would import the compiler with this module.
+    run = torch.compiler.disable(_log_partition) if torch.compiler.is_compiling() else _log_partition
+    values: Tensor = run(emissions, chain, mask, backend, is_full)
+    return values
+
+
+def _log_partition(emissions: Tensor, chain: Chain, mask: Tensor, backend: str, is_full: bool) -> Tensor:
     if any(choose_backend(backend, tensor) == "plain" for tensor in (emissions, *chain)):
         return _plain(emissions, chain, mask)
-    with torch.autocast(emissions.device.type, enabled=False):
-        values: Tensor = _Partition.apply(emissions, *chain, mask, is_full or _is_full(mask))  # type: ignore[no-untyped-call]
+    values: Tensor = _Partition.apply(emissions, *chain, mask, is_full or _is_full(mask))  # type: ignore[no-untyped-call]
     return values
 
 
 def posterior(emissions: Tensor, chain: Chain, mask: Tensor) -> Tensor:
     """(L, B, |Y|): P(y_j = v | x), the gradient of log Z by the emissions; 0 where masked. Itself not differentiable."""
+    if torch.compiler.is_exporting():  # A graph for export cannot hold a backward pass.
+        return _plain_posterior(emissions, chain, mask)
     with torch.enable_grad():
         leaf = emissions.detach().requires_grad_()
         values = log_partition(leaf, Chain(*(part.detach() for part in chain)), mask)
@@ -56,8 +69,14 @@ def _plain(emissions: Tensor, chain: Chain, mask: Tensor, *, keep_steps: bool = 
 
     Without `keep_steps` the backward pass repeats each step instead of keeping its B×|Y|² numbers.
     """
+    return _log_forward(emissions, chain, mask, keep_steps=keep_steps)[0]
+
+
+def _log_forward(emissions: Tensor, chain: Chain, mask: Tensor, *, keep_steps: bool = True) -> tuple[Tensor, list[Tensor]]:
+    """(B,) log Z, and L × (B, |Y|) α."""
     begun = torch.zeros_like(mask[0]) if mask.shape[0] else mask.new_zeros(mask.shape[1])
     alpha = torch.zeros_like(emissions[0]) if mask.shape[0] else emissions.new_zeros(emissions.shape[1:])
+    rows = []
     for j, here in enumerate(mask):
         arrive = chain.start.expand_as(alpha)
         if j > 0:
@@ -65,7 +84,22 @@ def _plain(emissions: Tensor, chain: Chain, mask: Tensor, *, keep_steps: bool = 
             arrive = torch.where(begun.unsqueeze(-1), step, arrive)
         alpha = torch.where(here.unsqueeze(-1), arrive + emissions[j], alpha)
         begun = begun | here
-    return torch.where(begun, _logsumexp(alpha + chain.end, -1), alpha.new_zeros(()))
+        rows.append(alpha)
+    return torch.where(begun, _logsumexp(alpha + chain.end, -1), alpha.new_zeros(())), rows
+
+
+def _plain_posterior(emissions: Tensor, chain: Chain, mask: Tensor) -> Tensor:
+    """`posterior` in the log domain, without a backward pass: β_j(i) = logsumexp_v [transitions[i, v] + next β and emission]."""
+    log_z, alphas = _log_forward(emissions, chain, mask)
+    beta = chain.end.expand(emissions.shape[1:])
+    found = []
+    for j in reversed(range(mask.shape[0])):
+        here = mask[j].unsqueeze(-1)
+        log_share = (alphas[j] + beta - log_z.unsqueeze(-1)).masked_fill(~here, -math.inf)
+        found.append(log_share.exp())
+        onward = _logsumexp(chain.transitions + (beta + emissions[j]).unsqueeze(1), -1)
+        beta = torch.where(here, onward, beta)
+    return torch.stack(found[::-1]) if found else torch.zeros_like(emissions)
 
 
 def _step(alpha: Tensor, transitions: Tensor) -> Tensor:
@@ -119,7 +153,8 @@ class _Partition(torch.autograd.Function):
     ) -> Tensor:
         chain = Chain(start, transitions, end)
         ctx.is_full = is_full
-        run, values, is_certain = _recursion(emissions, chain, mask, is_full)
+        with full_precision(emissions.device):
+            run, values, is_certain = _recursion(emissions, chain, mask, is_full)
         is_captured = emissions.is_cuda and torch.cuda.is_current_stream_capturing()
         ctx.is_plain = not is_captured and not bool(is_certain)
         if ctx.is_plain:
@@ -133,24 +168,17 @@ class _Partition(torch.autograd.Function):
         *given, mask = ctx.saved_tensors[:5]
         if torch.is_grad_enabled():
             values = _plain(given[0], Chain(*given[1:]), mask)
-            return *_gradients(values, given, upstream, ctx.needs_input_grad, create_graph=True), None, None
+            wanted = ctx.needs_input_grad[:4]
+            return *wanted_gradients(values, given, upstream, wanted, create_graph=True), None, None
         if ctx.is_plain:
             with torch.enable_grad():
                 leaves = [tensor.detach().requires_grad_() for tensor in given]
                 values = _plain(leaves[0], Chain(*leaves[1:]), mask, keep_steps=False)
-            return *_gradients(values, leaves, upstream, ctx.needs_input_grad), None, None
+            return *wanted_gradients(values, leaves, upstream, ctx.needs_input_grad[:4]), None, None
         run = _Recursion(*ctx.saved_tensors[5:])
-        found = _gradient(given[0], mask, run, upstream.unsqueeze(-1), ctx.needs_input_grad, is_full=ctx.is_full)
+        with full_precision(upstream.device):
+            found = _gradient(given[0], mask, run, upstream.unsqueeze(-1), ctx.needs_input_grad, is_full=ctx.is_full)
         return *found, None, None
-
-
-def _gradients(
-    values: Tensor, leaves: list[Tensor], upstream: Tensor, wanted: tuple[bool, ...], *, create_graph: bool = False
-) -> list[Tensor | None]:
-    asked = [leaf for leaf, want in zip(leaves, wanted, strict=False) if want]
-    # A chain of one tag has no transitions, which are then no part of the graph.
-    found = iter(torch.autograd.grad(values, asked, upstream, create_graph=create_graph, materialize_grads=True))
-    return [next(found) if want else None for _, want in zip(leaves, wanted, strict=False)]
 
 
 def _recursion(emissions: Tensor, chain: Chain, mask: Tensor, is_full: bool) -> tuple[_Recursion, Tensor, Tensor]:

@@ -45,7 +45,8 @@ class RivalKernel(FormKernel):
         margin = None if labels.margin is None else labels.margin[chunk]
         references = _minus(self._references(scores, present, chunk), margin)
         classes = torch.arange(scores.shape[-1], device=scores.device)
-        counts = labels.counts(share, present[..., chunk])
+        # A label whose reference is not −inf has a finite loss, and so a gradient by its share, even if it is masked out.
+        counts = labels.counts(share, (references != -math.inf).expand_as(share))
         rivals = present.unsqueeze(-2) & (classes[chunk].unsqueeze(-1) != classes) & counts.unsqueeze(-1)
         total = self._over_rivals(references.unsqueeze(-1), scores.unsqueeze(-2), rivals)
         if self.normalize:

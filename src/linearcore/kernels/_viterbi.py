@@ -7,6 +7,7 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
+from linearcore._torch import is_transformed
 from linearcore.kernels._fused import fused_for
 from linearcore.kernels._max_product import MaxProduct
 from linearcore.structures import Chain, Sites
@@ -16,7 +17,9 @@ NO_TAG = -100
 
 
 def viterbi(emissions: Tensor, chain: Chain, sites: Sites) -> tuple[Tensor, Tensor]:
-    """The tags (L, B) of the highest score, −100 where masked, and that score (B,); −inf and no tags if there is no path.
+    """The tags (L, B) of the highest score, −100 where masked, and that score (B,).
+
+    A chain without a path has score −inf and no tags. One with a NaN score has score NaN and no tags.
 
     Args:
         emissions: (L, B, |Y|), float32 or float64.
@@ -30,8 +33,7 @@ def viterbi(emissions: Tensor, chain: Chain, sites: Sites) -> tuple[Tensor, Tens
     best = MaxProduct(chain.transitions)
     fused = _fused_for(emissions, chain)
     if fused:
-        rows = emissions if emissions.stride(-1) == 1 else emissions.contiguous()
-        alpha = fused.best_scores(rows, *(part.contiguous() for part in chain[:2]), sites.mask, sites.previous)
+        alpha = fused.best_scores(emissions, chain.start, chain.transitions, sites.mask, sites.previous)
     else:
         alpha = _best_scores(emissions, chain, sites, best)
     last = alpha[-1] if len(alpha) else emissions.new_zeros(emissions.shape[1:])
@@ -41,12 +43,12 @@ def viterbi(emissions: Tensor, chain: Chain, sites: Sites) -> tuple[Tensor, Tens
         tags = fused.trace_back(alpha, best.all_columns, tag, sites.mask, sites.previous)
     else:
         tags = _trace_back(alpha, best, tag, sites)
-    return tags.masked_fill(~sites.mask | (scores == -math.inf), NO_TAG), scores
+    return tags.masked_fill(~(sites.mask & _has_path(scores)), NO_TAG), scores
 
 
 def _fused_for(emissions: Tensor, chain: Chain) -> ModuleType | None:
     # Transforms see no Triton kernel, and one that has nothing to do cannot be launched.
-    is_plain = torch._C._are_functorch_transforms_active() or emissions.numel() == 0
+    is_plain = is_transformed() or emissions.numel() == 0
     is_plain = is_plain or any(part.dtype != torch.float32 for part in (emissions, *chain))
     return None if is_plain else fused_for(emissions, *chain)
 
@@ -107,12 +109,17 @@ def beam(emissions: Tensor, chain: Chain, sites: Sites, width: int) -> tuple[Ten
     if steps:
         tags[0] = tag
     scores = scores.masked_fill(~sites.mask.any(0), 0.0)
-    return _stacked(tags, sites).masked_fill(~sites.mask | (scores == -math.inf), NO_TAG), scores
+    return _stacked(tags, sites).masked_fill(~(sites.mask & _has_path(scores)), NO_TAG), scores
 
 
 def without_gradient(emissions: Tensor, chain: Chain) -> tuple[Tensor, Chain]:
     """Detached: what is found are tags. torch.no_grad would not stop forward-mode differentiation."""
     return emissions.detach(), Chain(*(part.detach() for part in chain))
+
+
+def _has_path(scores: Tensor) -> Tensor:
+    """Whether the best score stands for a sequence: −inf is no path, and NaN says nothing about any tag."""
+    return scores > -math.inf
 
 
 def _stacked(tags: list[Tensor], sites: Sites) -> Tensor:

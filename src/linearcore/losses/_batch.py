@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from torch import Tensor
 
-from linearcore._checks import complaint, floating, holds, shape
+from linearcore._checks import complaint, floating, holds, nan_where, shape
 from linearcore._reduce import check_reduction, reduce_losses
 from linearcore._typing import Reduction, result_dtype
 from linearcore.kernels import Labels
@@ -55,7 +55,8 @@ def batch_loss(
     is_hard = rows.index is not None and label_smoothing == 0
     shares = None if is_hard or weight is None else weight
     labels = Labels(rows.index, rows.probability, shares, class_margin, float(label_smoothing))
-    losses = _reduce(row_losses(rows, labels), rows, weight, sample_weight, is_hard=is_hard, reduction=reduction)
+    losses = nan_where(row_losses(rows, labels), rows.wrong)
+    losses = _reduce(losses, rows, weight, sample_weight, is_hard=is_hard, reduction=reduction)
     return losses.to(result_dtype(scores))
 
 

@@ -37,7 +37,7 @@ def in_class_units(rows: Rows) -> Tensor:
 
 def on_unit_rows(scores: Tensor) -> Tensor:
     """(N, C): every row of scores (N, C) as `on_unit_sphere` puts it there, each with its own length."""
-    return on_unit_sphere(Rows(scores, None, None, None, scores.shape[:1]), "sample")
+    return on_unit_sphere(Rows(scores, None, None, None, None, scores.shape[:1]), "sample")
 
 
 def on_unit_sphere(rows: Rows, norm: Norm, sample_weight: Tensor | None = None) -> Tensor:

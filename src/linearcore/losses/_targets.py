@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from linearcore._checks import complaint, holds, shape
+from linearcore._checks import complaint, holds, in_range, shape
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,7 @@ class Rows:
         scores: (N, C).
         index: (N,) class indices, 0 where not counted, or None.
         counted: (N,) booleans, or None when all rows count.
+        wrong: (N,) booleans: the label is out of range, and the loss NaN. None when all are known to be right.
         probability: (N, C), or None.
         shape: the shape of the unreduced loss.
     """
@@ -23,6 +24,7 @@ class Rows:
     scores: Tensor
     index: Tensor | None
     counted: Tensor | None
+    wrong: Tensor | None
     probability: Tensor | None
     shape: torch.Size
 
@@ -55,7 +57,7 @@ def to_rows(scores: Tensor, target: Tensor, ignore_index: int) -> Rows:
         if ignore_index >= 0:
             advice = "give the samples to leave out a `sample_weight` of 0"
             raise ValueError(complaint("ignore_index", "be left alone with probability targets", ignore_index, advice))
-        return Rows(rows, None, None, class_rows(target), outer)
+        return Rows(rows, None, None, None, class_rows(target), outer)
     advice = "class indices have the shape of `scores` without the classes, probabilities all of it"
     shape("target", target, tuple(outer), advice)
     if target.is_floating_point() or target.is_complex() or target.dtype == torch.bool:
@@ -63,17 +65,17 @@ def to_rows(scores: Tensor, target: Tensor, ignore_index: int) -> Rows:
         raise TypeError(complaint("target", "be integer class indices", target.dtype, advice))
     index = target.reshape(-1).long()
     counted = index != ignore_index
-    return Rows(rows, index.masked_fill(~counted, 0), counted, None, outer)
+    index, wrong = in_range("target", index.masked_fill(~counted, 0), rows.shape[1], "equal to `ignore_index`")
+    return Rows(rows, index, counted, wrong, None, outer)
 
 
 def validate_rows(rows: Rows) -> None:
     """Looks at the numbers themselves, which waits for the device."""
     num_classes = rows.scores.shape[1]
     holds("scores", ~rows.scores.isnan(), "not be NaN", "look for the first NaN in the network")
-    if rows.index is not None:
-        inside = (rows.index >= 0) & (rows.index < num_classes)
+    if rows.wrong is not None:
         advice = "look for wrong labels, or set `ignore_index`"
-        holds("target", inside, f"be in [0, {num_classes}) or equal to `ignore_index`", advice)
+        holds("target", ~rows.wrong, f"be in [0, {num_classes}) or equal to `ignore_index`", advice)
     if rows.probability is not None:
         total = rows.probability.sum(-1)
         holds("target", rows.probability >= 0, "hold probabilities, which are not negative", "check the target")

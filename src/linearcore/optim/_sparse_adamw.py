@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from linearcore._checks import complaint, positive
+from linearcore._typing import compute_dtype
 
 
 class SparseAdamW(Optimizer):
@@ -69,6 +70,16 @@ class SparseAdamW(Optimizer):
                     self._update(parameter, parameter.grad, group)
         return loss
 
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """As for every torch optimiser. Step counters keep their integer type, which torch would cast to the parameter's."""
+        super().load_state_dict(state_dict)
+        saved = [number for group in state_dict["param_groups"] for number in group["params"]]
+        parameters = [parameter for group in self.param_groups for parameter in group["params"]]
+        for number, parameter in zip(saved, parameters, strict=True):
+            last = state_dict["state"].get(number, {}).get("last")
+            if last is not None:
+                self.state[parameter]["last"] = last.to(parameter.device, torch.int32, copy=True)
+
     def _update(self, parameter: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
         state = self.state[parameter]
         if not state:
@@ -117,12 +128,14 @@ def _kept(p: Tensor, rested: Tensor | int, group: dict[str, Any]) -> Tensor | fl
     base: float = 1 - group["lr"] * group["weight_decay"]
     if isinstance(rested, int):
         return base**rested
-    return (base ** rested.to(p.dtype)).view(*rested.shape, *(1 for _ in range(p.dim() - rested.dim())))
+    # In float64: in bfloat16 a base of 0.999 would be 1.
+    kept = (base ** rested.double()).to(compute_dtype(p))
+    return kept.view(*rested.shape, *(1 for _ in range(p.dim() - rested.dim())))
 
 
 def _flat(gradient: Tensor) -> Tensor:
     """(M,): the places of a sparse gradient's entries, its sparse dimensions taken as one."""
-    places = torch.zeros(gradient._nnz(), dtype=torch.long, device=gradient.device)
+    places = torch.zeros(gradient.indices().shape[1], dtype=torch.long, device=gradient.device)
     for dimension, index in enumerate(gradient.indices()):
         places = places * gradient.shape[dimension] + index
     return places

@@ -167,7 +167,7 @@ class GraphStepper(Stepper):
         for parameter in self.model.parameters():
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
-        torch._foreach_zero_([parameter.grad for parameter in self.model.parameters() if parameter.grad is not None])
+        self.optimizer.zero_grad(set_to_none=False)
 
     def _record(self, batch: Batch) -> _Recorded:
         static = Batch(

@@ -129,3 +129,10 @@ def test_emissions_alone_are_no_part_of_it() -> None:
         for unary in (0.0, 0.5)
     )
     assert torch.equal(plain, mixed)
+
+
+@pytest.mark.parametrize("form", ("pairs", "centered"))
+def test_the_result_has_the_dtype_of_the_inputs_as_in_forward(form: str) -> None:
+    head, emissions = LinearCoreChain(3).bfloat16(), EMISSIONS.bfloat16()
+    loss = head.structured(emissions, TAGS, form=form, num_samples=4)
+    assert loss.dtype == head(emissions, TAGS).dtype == torch.bfloat16

@@ -1,6 +1,7 @@
 """The step of exact decoding: with a bound or without, the maximum is the same to the last bit."""
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -147,3 +148,9 @@ def test_a_dense_search_is_one_until_it_ends() -> None:
         assert not MaxProduct(transitions)._can_skip
         raise ZeroDivisionError
     assert MaxProduct(transitions)._can_skip
+
+
+def test_a_dense_search_is_its_own_threads_alone() -> None:
+    transitions = torch.zeros(MANY_TAGS, MANY_TAGS)
+    with _max_product.dense_search(), ThreadPoolExecutor(1) as pool:
+        assert pool.submit(lambda: MaxProduct(transitions)._can_skip).result()

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from linearcore._torch import packed_linear
 from linearcore.kernels import _packed, _partition, log_partition, posterior
 from linearcore.structures import Chain
 from tests.chains import Case, cases, every_sequence, log_sum, marginals, ragged, random_case
@@ -352,7 +353,7 @@ def test_unknown_backend() -> None:
 
 # Packed products.
 
-can_pack = pytest.mark.skipif(not _packed._can_pack(torch.ones(1, 1)), reason="torch has no oneDNN here")
+can_pack = pytest.mark.skipif(packed_linear(torch.ones(1, 1), 2) is None, reason="torch has no oneDNN here")
 MATRIX = torch.randn(64, 57, generator=torch.Generator().manual_seed(0))
 
 
@@ -417,3 +418,18 @@ def test_the_recursion_packs_and_is_right(plain_runs: list[str], monkeypatch: py
     assert len(made) == 2 and all(multiply._packed is not None for multiply in made) and plain_runs == []
     for actual, right in zip(found, with_gradients(case, "plain"), strict=True):
         torch.testing.assert_close(actual.double(), right, rtol=1e-5, atol=1e-5)
+
+
+def test_float32_products_are_not_rounded_by_a_global_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    setting, seen, mm = torch.backends.mkldnn.matmul, [], torch.mm
+    monkeypatch.setattr(torch, "mm", lambda *given, **how: (seen.append(setting.fp32_precision), mm(*given, **how))[1])
+    monkeypatch.setattr(_packed, "WORTH_PACKING", 10**9)
+    case = random_case(0, length=4, batch=2, num_tags=3)
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        emissions = case.emissions.float().requires_grad_()
+        log_partition(emissions, Chain(*(part.float() for part in case.chain)), case.mask).sum().backward()
+        assert set(seen) == {"ieee"} and setting.fp32_precision == "tf32"
+    finally:
+        torch.set_float32_matmul_precision(before)

@@ -121,3 +121,28 @@ def test_a_closure_is_evaluated_with_gradients() -> None:
 def test_messages(options: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         SparseAdamW([torch.nn.Parameter(torch.zeros(1))], **options)
+
+
+@pytest.mark.parametrize("dtype", (torch.bfloat16, torch.float32, torch.float64))
+def test_decay_of_a_long_rest_is_not_lost_to_rounding(dtype: torch.dtype) -> None:
+    parameter = torch.nn.Parameter(torch.ones(2, 1, dtype=dtype))
+    optimizer = SparseAdamW([parameter], lr=1e-2, weight_decay=1e-1)
+    for row in [0] * 1000 + [1]:
+        parameter.grad = sparse([[row]], torch.zeros(1, 1, dtype=dtype), (2, 1))
+        optimizer.step()
+    assert float(parameter[1]) == pytest.approx(0.999**1001, rel=torch.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", (torch.bfloat16, torch.float32))
+def test_a_loaded_state_counts_steps_exactly(dtype: torch.dtype) -> None:
+    parameter = torch.nn.Parameter(torch.ones(2, 1, dtype=dtype))
+    optimizer = SparseAdamW([parameter], weight_decay=0.1)
+    for row in [0] * 600 + [1]:
+        parameter.grad = sparse([[row]], torch.zeros(1, 1, dtype=dtype), (2, 1))
+        optimizer.step()
+    other = SparseAdamW([parameter], weight_decay=0.1)
+    other.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+    for name, kept in optimizer.state[parameter].items():
+        loaded = other.state[parameter][name]
+        assert type(loaded) is type(kept) and (not isinstance(kept, Tensor) or loaded.dtype == kept.dtype)
+        assert torch.equal(torch.as_tensor(loaded), torch.as_tensor(kept)), name

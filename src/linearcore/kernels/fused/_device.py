@@ -1,4 +1,4 @@
-"""Launches go to the device of their tensors."""
+"""What every launch does first: go to the device of its tensors, and lay them out as its kernel reads them."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -20,3 +20,8 @@ def on_its_device(launch: Callable[Concatenate[Tensor, Rest], Result]) -> Callab
             return launch(first, *args, **kwargs)
 
     return guarded
+
+
+def by_rows(tensor: Tensor) -> Tensor:
+    """`tensor`, copied unless its last dimension is adjacent in memory; the kernels take any other stride."""
+    return tensor if tensor.stride(-1) == 1 else tensor.contiguous()

@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from linearcore.kernels.fused._device import on_its_device
+from linearcore.kernels.fused._device import by_rows, on_its_device
 
 #: Tags a program looks at at a time.
 BLOCK = 1024
@@ -16,8 +16,8 @@ def local_scores(emissions: Tensor, chain: tuple[Tensor, ...], links: tuple[Tens
     """(L, B, |Y|) float32; see `kernels.local_scores`.
 
     Args:
-        emissions: (L, B, |Y|), contiguous in the tags.
-        chain: start, transitions, end, contiguous.
+        emissions: (L, B, |Y|).
+        chain: start, transitions, end.
         links: before, after (L, B), the neighbours' tags; first, last (B,), rows of (L·B) at which chains begin and end.
     """
     return _launch(emissions, chain, links, None)[0]
@@ -41,6 +41,9 @@ def local_gradient(
 
     share · exp(s − peak), and the slope at the true tag; rows of share and slope are 0 where masked.
     """
+    tags, scores = tags.contiguous(), scores.contiguous()
+    links = tuple(part.contiguous() for part in links)
+    peak, share, slope = (numbers.contiguous() for numbers in (peak, share, slope))
     length, batch, num_tags = scores.shape
     by_emission = torch.empty(length, batch, num_tags, dtype=dtype, device=scores.device)
     edges = scores.new_zeros(num_tags + 2, num_tags)
@@ -54,6 +57,9 @@ def local_gradient(
 def _launch(
     emissions: Tensor, chain: tuple[Tensor, ...], links: tuple[Tensor, ...], tags: Tensor | None
 ) -> tuple[Tensor, Tensor]:
+    emissions = by_rows(emissions)
+    chain, links = (tuple(part.contiguous() for part in parts) for parts in (chain, links))
+    tags = None if tags is None else tags.contiguous()
     length, batch, num_tags = emissions.shape
     scores = torch.empty(length, batch, num_tags, dtype=torch.float32, device=emissions.device)
     stats = torch.empty(3, 0 if tags is None else length * batch, dtype=torch.float32, device=emissions.device)
@@ -106,8 +112,9 @@ def _forward(
             largest = larger
     if HAS_TAGS:
         top = tl.max(largest, 0)
-        # All but one of the lanes are 0, and −inf + 0 is −inf still.
-        tl.store(stats + row, tl.sum(own, 0))
+        # All but one of the lanes are 0, and −inf + 0 is −inf still. No lane at all has a label out of range.
+        is_label = (label >= 0) & (label < num_tags)
+        tl.store(stats + row, tl.where(is_label, tl.sum(own, 0), float("nan")))
         tl.store(stats + rows + row, top)
         tl.store(stats + 2 * rows + row, tl.sum(summed * tl.exp(largest - top), 0))
 
@@ -129,9 +136,10 @@ def _backward(
     # `edges` has the transitions' rows, then start, then end.
     to_row = tl.load(before + row)
     if tl.load(first + chain) == row:
-        to_row = tl.full((), 0, tl.int64) + num_tags
+        to_row = tl.full((), num_tags, tl.int64)
     tl.atomic_add(edges + to_row * num_tags + here, result, mask=counts)
     if tl.load(last + chain) == row:
-        tl.atomic_add(edges + (num_tags + 1) * num_tags.to(tl.int64) + here, result, mask=counts)
+        # Not `num_tags.to(…)`: Triton passes a 1 as a plain Python number.
+        tl.atomic_add(edges + (tl.full((), num_tags, tl.int64) + 1) * num_tags + here, result, mask=counts)
     else:
         tl.atomic_add(edges + here.to(tl.int64) * num_tags + tl.load(after + row), result, mask=counts)

@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from linearcore.kernels.fused._device import on_its_device
+from linearcore.kernels.fused._device import by_rows, on_its_device
 
 #: Classes a program looks at at a time.
 BLOCK = 2048
@@ -16,9 +16,10 @@ def log_odds(scores: Tensor, index: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """(N, 1) each, float32: the label's score, the largest of the others, and Σ exp(other − largest).
 
     Args:
-        scores: (N, C), contiguous rows.
-        index: (N,) labels.
+        scores: (N, C).
+        index: (N,) labels. One out of range has a score of NaN.
     """
+    scores, index = by_rows(scores), index.contiguous()
     rows, num_classes = scores.shape
     own, peak, total = (torch.empty(rows, 1, dtype=torch.float32, device=scores.device) for _ in range(3))
     if rows:
@@ -30,6 +31,8 @@ def log_odds(scores: Tensor, index: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 @on_its_device
 def log_odds_gradient(scores: Tensor, index: Tensor, peak: Tensor, share: Tensor, slope: Tensor) -> Tensor:
     """(N, C), in the dtype of `scores`: share · exp(s − peak), and the slope at the label."""
+    scores, index = by_rows(scores), index.contiguous()
+    peak, share, slope = (numbers.contiguous() for numbers in (peak, share, slope))
     gradient = torch.empty_like(scores, memory_format=torch.contiguous_format)
     rows, num_classes = scores.shape
     if scores.numel():
@@ -56,7 +59,8 @@ def _forward(scores, stride, index, own, peak, total, num_classes, BLOCK: tl.con
         summed = summed * tl.exp(largest - larger) + tl.exp(value - larger)
         largest = larger
     top = tl.max(largest, 0)
-    tl.store(own + row, tl.load(base + label).to(tl.float32))
+    is_label = (label >= 0) & (label < num_classes)
+    tl.store(own + row, tl.load(base + label, mask=is_label, other=float("nan")).to(tl.float32))
     tl.store(peak + row, top)
     tl.store(total + row, tl.sum(summed * tl.exp(largest - top), 0))
 

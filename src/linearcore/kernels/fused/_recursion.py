@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from linearcore.kernels.fused._device import on_its_device
+from linearcore.kernels.fused._device import by_rows, on_its_device
 
 #: Rows of a tile: the least that Triton multiplies.
 ROWS = 16
@@ -22,11 +22,12 @@ def forwards(a: Tensor, weights: Tensor, factors: Tensor, here: Tensor | None) -
     """Fills a[1:] and returns (L, B, 1) z; see `kernels._partition`.
 
     Args:
-        a: (L + 1, B, W), zero but for a[0].
-        weights: (W, |Y|), contiguous.
-        factors: (L, B, |Y|), contiguous in the tags.
+        a: (L + 1, B, W), contiguous, zero but for a[0].
+        weights: (W, |Y|).
+        factors: (L, B, |Y|).
         here: (L, B, 1) booleans, or None where all are True.
     """
+    weights, factors = weights.contiguous(), by_rows(factors)
     z, parts = a.new_empty(factors.shape[0], a.shape[1], 1), a.new_empty(PARTS, a.shape[1], weights.shape[1])
     here = None if here is None else here.contiguous()
     for j in range(factors.shape[0]):
@@ -38,6 +39,7 @@ def forwards(a: Tensor, weights: Tensor, factors: Tensor, here: Tensor | None) -
 @on_its_device
 def backwards(b: Tensor, weights: Tensor, factors: Tensor, here: Tensor | None) -> Tensor:
     """Fills b[:-1] and returns (L, B, 1) z'."""
+    factors = by_rows(factors)
     z, parts = b.new_empty(factors.shape[0], b.shape[1], 1), b.new_empty(PARTS, b.shape[1], weights.shape[0])
     here = None if here is None else here.contiguous()
     # Copied once: read across its rows in every step, the matrix takes four times as long.
@@ -81,7 +83,7 @@ def _thin(
 ):  # fmt: skip
     column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
     part = tl.program_id(1)
-    row = tl.program_id(2) * ROWS + tl.arange(0, ROWS)
+    row = (tl.program_id(2) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
     total = tl.zeros((ROWS, COLUMNS), tl.float32)
     for first in range(part * share, tl.minimum(part * share + share, depth), DEPTH):
         k = first + tl.arange(0, DEPTH)
@@ -102,7 +104,7 @@ def _finish(
     parts, factors, by_at, by_factor_row, x, old, new, here, z, step, batch, width, columns,
     HAS_FACTORS: tl.constexpr, IS_FULL: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
-    chain = tl.program_id(0)
+    chain = tl.program_id(0).to(tl.int64)
     column = tl.arange(0, BLOCK)
     inside = column < columns
     value = tl.zeros((BLOCK,), tl.float32)

@@ -1,0 +1,63 @@
+"""Every use of torch that its documentation does not promise, each with a fallback for a torch without it."""
+
+import sys
+
+import torch
+from torch import Tensor
+
+
+def is_transformed() -> bool:
+    """Whether a transform of torch.func (vmap, grad, jvp …) is active. A torch that cannot tell counts as "yes".
+
+    Callers take their reference path then, which every transform can look into.
+    """
+    active = getattr(torch._C, "_are_functorch_transforms_active", None)
+    return True if active is None else bool(active())
+
+
+def is_traced() -> bool:
+    """Whether operations are recorded or transformed, so that Python must not depend on the numbers in a tensor."""
+    return torch.compiler.is_compiling() or is_transformed()
+
+
+def can_read(tensor: Tensor) -> bool:
+    """Whether Python may look at the numbers in `tensor` now."""
+    if is_traced() or tensor.device.type == "meta":
+        return False
+    return not (tensor.is_cuda and torch.cuda.is_current_stream_capturing())
+
+
+def packed_linear(matrix: Tensor, rows: int) -> Tensor | None:
+    """`matrix` (K, N) in oneDNN's own layout for products with `rows` rows, or None where torch cannot pack it."""
+    ops = torch.ops.mkldnn
+    is_there = hasattr(ops, "_reorder_linear_weight") and hasattr(ops, "_linear_pointwise")
+    if not (is_there and torch.backends.mkldnn.is_available()):
+        return None
+    if matrix.device.type != "cpu" or matrix.dtype != torch.float32 or matrix.numel() == 0:
+        return None
+    packed: Tensor = ops._reorder_linear_weight(matrix.t().contiguous(), rows)
+    return packed
+
+
+def linear(x: Tensor, packed: Tensor) -> Tensor:
+    """x @ matrix, for what `packed_linear` made of the matrix."""
+    product: Tensor = torch.ops.mkldnn._linear_pointwise(x, packed, None, "none", [], "")
+    return product
+
+
+def gamma_draws(concentration: Tensor, generator: torch.Generator) -> Tensor:
+    """Draws from Gamma(concentration, 1). torch.distributions.Gamma takes no generator."""
+    draw = getattr(torch, "_standard_gamma", None)
+    if draw is not None:
+        drawn: Tensor = draw(concentration, generator=generator)
+        return drawn
+    seed = int(torch.randint(2**31, (), generator=generator))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return torch.distributions.Gamma(concentration, torch.ones_like(concentration)).sample()
+
+
+def is_compiler_error(error: Exception) -> bool:
+    """Whether torch.compile raised `error`. Looks the class up instead of importing it, which would load the compiler."""
+    base = getattr(sys.modules.get("torch._dynamo.exc"), "TorchDynamoException", None)
+    return base is not None and isinstance(error, base)
