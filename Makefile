@@ -10,13 +10,13 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 ARGS ?=
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test test-slow test-gpu lint bench clean
 .DEFAULT_GOAL := help
 # A stamp that a failed recipe has touched would hide the failure from the next run.
 .DELETE_ON_ERROR:
 
 help:  ## show this list
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
 
 demo: $(VENV)/.demo-installed  ## train on digits with wrong labels, print the table, save the picture
 	@$(BIN)/linearcore demo $(ARGS)
@@ -24,6 +24,15 @@ demo: $(VENV)/.demo-installed  ## train on digits with wrong labels, print the t
 # One thread per test process: pytest-xdist already starts one process per core.
 test: $(VENV)/.dev-installed  ## run all tests, the examples in docstrings included
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -q $(ARGS)
+
+test-slow: $(VENV)/.dev-installed  ## run the full crosses that `make test` leaves out
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -q -m slow $(ARGS)
+
+# Uses the Python on the PATH, which has a torch for its GPU, and installs nothing.
+RECORD ?=
+test-gpu:  ## run all kernel tests compiled on a GPU; RECORD=FILE.json writes what came out
+	@LINEARCORE_TEST_DEVICE=cuda LINEARCORE_TEST_RECORD=$(RECORD) PYTHONPATH=src:.:$$PYTHONPATH $(PYTHON) -m pytest -q \
+		-m "slow or not slow" --ignore=tests/kernels/test_interpreted.py tests/kernels $(ARGS)
 
 lint: $(VENV)/.dev-installed  ## style, format, types, layers
 	@$(BIN)/ruff check .

@@ -2,6 +2,7 @@
 
 import sys
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -52,9 +53,7 @@ def gamma_draws(concentration: Tensor, generator: torch.Generator) -> Tensor:
         drawn: Tensor = draw(concentration, generator=generator)
         return drawn
     seed = int(torch.randint(2**31, (), generator=generator))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return torch.distributions.Gamma(concentration, torch.ones_like(concentration)).sample()
+    return torch.from_numpy(np.random.default_rng(seed).standard_gamma(concentration.numpy())).to(concentration)
 
 
 def is_compiler_error(error: Exception) -> bool:

@@ -1,27 +1,316 @@
-"""The fused kernels equal their plain twins, in Triton's interpreter."""
+"""What the fused kernels do beside the grid: which of them are used, large sizes, holes, ties, and faults there were once.
 
-from importlib.util import find_spec
-from pathlib import Path
+They run compiled on a GPU, or on the CPU in Triton's interpreter; `test_interpreted.py` starts the latter.
+"""
+
+import copy
+import math
+from collections.abc import Iterator
+from types import ModuleType
 
 import pytest
 import torch
+from torch import Tensor
 
+import linearcore.kernels._local_losses as local_losses_module
+import linearcore.kernels._partition as partition_module
+import linearcore.kernels._viterbi as viterbi_module
+import linearcore.kernels.fused._max_product as max_product_module
+from linearcore import ChainCRF, LinearCoreChain, multiclass_loss
+from linearcore.heads import ChainHead
+from linearcore.kernels import fused, local_scores, log_partition, viterbi
 from linearcore.kernels._fused import fused_for
-from tests.fresh_python import fresh_python
-
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")
-def test_fused_kernels_equal_their_twins() -> None:
-    # In a Python of its own: Triton reads the variable once, when it is imported.
-    where = str(Path(__file__).with_name("interpreted.py"))
-    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", f"--rootdir={ROOT}", where]
-    run = fresh_python("-m", "pytest", *options, TRITON_INTERPRET="1", OMP_NUM_THREADS="1")
-    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-1000:]
-    assert " passed" in run.stdout and "skipped" not in run.stdout
+from linearcore.structures import Chain, Constraints, Hamming, Sites
+from tests.kernels.paths import DEVICE
 
 
-def test_a_cpu_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
-    assert fused_for(torch.zeros(3)) is None
+@pytest.fixture(autouse=True)
+def tensors_on_the_device() -> Iterator[None]:
+    with DEVICE:
+        yield
+
+
+@pytest.fixture
+def used(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Filled with the names of the fused functions that were called."""
+    names: set[str] = set()
+
+    def spied(name: str) -> None:
+        original = getattr(fused, name)
+        monkeypatch.setattr(fused, name, lambda *given: (names.add(name), original(*given))[1])
+
+    for name in fused.__all__:
+        spied(name)
+    return names
+
+
+def drawn(*size: int, seed: int = 0, scale: float = 2.0) -> Tensor:
+    return scale * torch.randn(size, generator=torch.Generator().manual_seed(seed), device="cpu").to(DEVICE)
+
+
+def close(found: Tensor, expected: Tensor, tolerance: float = 2e-6) -> None:
+    torch.testing.assert_close(found.double(), expected.double(), rtol=tolerance, atol=tolerance)
+
+
+def test_they_are_found_for_float32_and_narrower_only() -> None:
+    assert isinstance(fused_for(torch.zeros(1)), ModuleType)
+    assert fused_for(torch.zeros(1, dtype=torch.bfloat16)) is not None
+    assert fused_for(torch.zeros(1, dtype=torch.float64)) is None
+    assert fused_for(torch.zeros(1), torch.zeros(1, dtype=torch.float64)) is None
+
+
+@pytest.mark.parametrize("has_margin", (False, True))
+@pytest.mark.parametrize("num_classes", (1, 2, 3, 70, 2048, 2500))
+def test_log_odds_of_rows(num_classes: int, has_margin: bool, used: set[str]) -> None:
+    scores = drawn(8, num_classes)
+    scores[0] *= 1e4
+    scores[1, 1:] = -math.inf
+    scores[2, 2::2] = -math.inf
+    index = torch.arange(8) % num_classes
+    index[1], index[2] = 0, 0
+    margin = drawn(num_classes).abs() if has_margin else None
+    ways = {}
+    for backend in ("blocked", "plain"):
+        leaf = scores.clone().requires_grad_()
+        losses = multiclass_loss(leaf, index, reduction="none", class_margin=margin, backend=backend)
+        finite = torch.where(losses.isfinite(), losses, 0.0)
+        (gradient,) = torch.autograd.grad(finite, leaf, drawn(8, seed=1))
+        ways[backend] = losses.detach(), gradient
+    close(ways["blocked"][0], ways["plain"][0])
+    close(ways["blocked"][1], ways["plain"][1])
+    assert used == {"log_odds", "log_odds_gradient"}
+
+
+def test_half_precision_rows_are_read_as_they_are_and_summed_in_float32(used: set[str]) -> None:
+    scores, index = drawn(4, 3000).bfloat16(), torch.tensor([0, 1, 2, 2999])
+    leaf, exact = scores.clone().requires_grad_(), scores.double().requires_grad_()
+    multiclass_loss(leaf, index).backward()
+    multiclass_loss(exact, index, backend="plain").backward()
+    assert leaf.grad is not None and exact.grad is not None and leaf.grad.dtype == torch.bfloat16
+    # 2⁻⁸ would be rounding to nearest; the interpreter cuts digits off instead.
+    torch.testing.assert_close(leaf.grad.double(), exact.grad, rtol=2**-7, atol=1e-6)
+    assert used
+
+
+HEADS = {
+    "plain": {},
+    "batch first": {"batch_first": True},
+    "constrained": {"constraints": Constraints.forbid(1100, pairs=[(0, 1), (3, 4)], start=[7], end=[8])},
+    "weighted": {"cost": Hamming(torch.arange(1100) % 3 + 0.5)},
+    "unary": {"unary": 0.5},
+    "unary batch first": {"unary": 0.5, "batch_first": True},
+}
+
+
+def step(head: LinearCoreChain, emissions: Tensor, tags: Tensor) -> tuple[Tensor, ...]:
+    leaf = emissions.clone().requires_grad_()
+    loss = -head(leaf, tags, reduction="mean")
+    return loss.detach(), *torch.autograd.grad(loss, (leaf, *head.parameters()))
+
+
+@pytest.mark.parametrize("has_holes", (False, True))
+@pytest.mark.parametrize("options", HEADS.values(), ids=HEADS.keys())
+def test_local_log_odds(
+    options: dict[str, object], has_holes: bool, used: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = LinearCoreChain(1100, **options).to(DEVICE)
+    emissions, tags = drawn(4, 3, 1100), torch.tensor([[5, 1099, 3], [6, 0, 3], [5, 1024, 2], [9, 0, 1]])
+    if has_holes:
+        tags[1, 0] = tags[0, 1] = tags[3, 1] = -100
+        tags[:, 2] = -100
+        emissions[1, 0] = math.nan
+    if head.batch_first:
+        emissions, tags = emissions.transpose(0, 1).contiguous(), tags.t().contiguous()
+    found = step(head, emissions, tags)
+    assert used == {"local_log_odds", "local_gradient"} | ({"log_odds", "log_odds_gradient"} if head.unary else set())
+    monkeypatch.setattr(local_losses_module, "fused_for", lambda *_: None)
+    monkeypatch.setattr("linearcore.kernels._local.fused_for", lambda *_: None)
+    monkeypatch.setattr("linearcore.kernels._logodds.fused_for", lambda *_: None)
+    for ours, twin in zip(found, step(head, torch.nan_to_num(emissions), tags), strict=True):
+        close(ours, twin)
+
+
+def test_second_derivatives_are_those_of_the_plain_twin(used: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    head, emissions, tags = LinearCoreChain(6), drawn(3, 2, 6, scale=1.0), torch.tensor([[0, 1], [2, -100], [5, 3]])
+
+    def second() -> Tensor:
+        leaf = emissions.clone().requires_grad_()
+        (slope,) = torch.autograd.grad(head(leaf, tags), leaf, create_graph=True)
+        return torch.autograd.grad((slope**2).sum(), leaf)[0]
+
+    found = second()
+    assert "local_log_odds" in used and found.abs().max() > 0
+    monkeypatch.setattr(local_losses_module, "fused_for", lambda *_: None)
+    close(found, second())
+
+
+def test_deterministic_runs_do_not_add_in_any_order(used: set[str]) -> None:
+    head = LinearCoreChain(6)
+    torch.use_deterministic_algorithms(True)
+    try:
+        step(head, drawn(3, 2, 6), torch.zeros(3, 2, dtype=torch.long))
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert used == {"local_scores", "log_odds", "log_odds_gradient"}
+
+
+@pytest.mark.parametrize("size", ((1, 1, 1), (5, 3, 7), (3, 2, 1030)))
+def test_local_scores(size: tuple[int, int, int], used: set[str]) -> None:
+    chain = Chain(drawn(size[2]), drawn(size[2], size[2], seed=1), drawn(size[2], seed=2))
+    mask = torch.ones(size[:2], dtype=torch.bool)
+    mask[1:3, 0] = False
+    tags = torch.arange(size[0] * size[1]).view(size[:2]) % size[2]
+    found, twin = (local_scores(drawn(*size), chain, tags, Sites.of(mask), way) for way in ("blocked", "plain"))
+    close(found[mask], twin[mask])
+    assert used == {"local_scores"}
+
+
+@pytest.mark.parametrize("is_full", (False, True))
+@pytest.mark.parametrize("size", ((1, 1, 1), (6, 5, 7), (4, 20, 130)))
+def test_recursion(size: tuple[int, int, int], is_full: bool, used: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    length, batch, num_tags = size
+    mask = torch.rand(length, batch, generator=torch.Generator().manual_seed(3), device="cpu").to(DEVICE) < 0.6
+    mask = torch.ones_like(mask) if is_full else mask
+    # Batch first in memory, as a user's emissions may be.
+    emissions = drawn(batch, length, num_tags).transpose(0, 1)
+    chain = Chain(drawn(num_tags, seed=1), drawn(num_tags, num_tags, seed=2), drawn(num_tags, seed=4))
+
+    def step() -> tuple[Tensor, ...]:
+        leaves = [tensor.clone().requires_grad_() for tensor in (emissions, *chain)]
+        values = log_partition(leaves[0], Chain(*leaves[1:]), mask)
+        return values.detach(), *torch.autograd.grad(values, leaves, drawn(batch, seed=5))
+
+    found = step()
+    assert used == {"forwards", "backwards"}
+    monkeypatch.setattr(partition_module, "fused_for", lambda *_: None)
+    for ours, twin in zip(found, step(), strict=True):
+        close(ours, twin)
+
+
+def test_many_chains_are_left_to_the_library(used: set[str]) -> None:
+    batch = partition_module.MOST_FUSED_CHAINS + 1
+    chain = Chain(drawn(3), drawn(3, 3), drawn(3))
+    log_partition(drawn(2, batch, 3), chain, torch.ones(2, batch, dtype=torch.bool))
+    assert not used
+
+
+@pytest.mark.parametrize("parts", (1, 32))
+@pytest.mark.parametrize("size", ((1, 1, 1), (2, 3, 2), (6, 5, 7), (4, 20, 130), (3, 9, 1030)))
+def test_exact_decoding(size: tuple[int, int, int], parts: int, used: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(max_product_module, "MOST_PARTS", parts)
+    monkeypatch.setattr(max_product_module, "WIDE", 512)
+    length, batch, num_tags = size
+    mask = torch.rand(length, batch, generator=torch.Generator().manual_seed(3), device="cpu").to(DEVICE) < 0.6
+    mask[:, 0] = True
+    emissions = drawn(batch, length, num_tags).transpose(0, 1)
+    matrix = drawn(num_tags, num_tags, seed=2)
+    # Two in three ways are closed, so that some chains have none at all, and transposed in memory.
+    matrix[torch.rand(matrix.shape, generator=torch.Generator().manual_seed(6), device="cpu").to(DEVICE) < 2 / 3] = -math.inf
+    # Every second number of a longer tensor: what is read must be what was meant.
+    chain = Chain(drawn(num_tags, 2, seed=1)[:, 0], matrix.t(), drawn(num_tags, seed=4))
+    tags, scores = viterbi(emissions, chain, Sites.of(mask))
+    assert used == {"best_scores", "trace_back"}
+    monkeypatch.setattr(viterbi_module, "fused_for", lambda *_: None)
+    twin, expected = viterbi(emissions, chain, Sites.of(mask))
+    assert torch.equal(tags, twin) and torch.equal(scores, expected)
+
+
+def test_exact_decoding_hands_on_what_is_no_number(used: set[str]) -> None:
+    emissions = drawn(3, 2, 5)
+    emissions[1, 0, 2] = math.nan
+    chain = Chain(drawn(5), drawn(5, 5), drawn(5))
+    _, scores = viterbi(emissions, chain, Sites.of(torch.ones(3, 2, dtype=torch.bool)))
+    assert "best_scores" in used and scores.isnan().tolist() == [True, False]
+
+
+@pytest.mark.parametrize("size", ((0, 2, 3), (3, 0, 3)))
+def test_exact_decoding_of_nothing(size: tuple[int, int, int], used: set[str]) -> None:
+    chain = Chain(drawn(3), drawn(3, 3), drawn(3))
+    tags, scores = viterbi(drawn(*size), chain, Sites.of(torch.ones(size[:2], dtype=torch.bool)))
+    assert not used and tags.shape == size[:2] and scores.tolist() == [0.0] * size[1]
+
+
+def test_exact_decoding_of_emissions_with_strides(used: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    emissions, chain = drawn(4, 3, 10)[..., ::2], Chain(drawn(5), drawn(5, 5), drawn(5))
+    where = Sites.of(torch.ones(4, 3, dtype=torch.bool))
+    tags, scores = viterbi(emissions, chain, where)
+    assert used
+    monkeypatch.setattr(viterbi_module, "fused_for", lambda *_: None)
+    twin, expected = viterbi(emissions, chain, where)
+    assert torch.equal(tags, twin) and torch.equal(scores, expected)
+
+
+def test_of_equal_ways_exact_decoding_takes_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(max_product_module, "WIDE", 512)
+    chain = Chain(torch.zeros(1030), torch.zeros(1030, 1030), torch.zeros(1030))
+    tags, _ = viterbi(torch.zeros(3, 2, 1030), chain, Sites.of(torch.ones(3, 2, dtype=torch.bool)))
+    assert not tags.any()
+
+
+def test_transforms_and_other_precisions_go_the_plain_way(used: set[str]) -> None:
+    chain, where = Chain(drawn(5), drawn(5, 5), drawn(5)), Sites.of(torch.ones(4, 3, dtype=torch.bool))
+    torch.func.vmap(lambda emissions: viterbi(emissions, chain, where)[1])(drawn(2, 4, 3, 5))
+    viterbi(drawn(4, 3, 5).double(), Chain(*(part.double() for part in chain)), where)
+    viterbi(drawn(4, 3, 5).bfloat16(), chain, where)
+    assert not used
+
+
+def transposed(tensor: Tensor) -> Tensor:
+    """The same numbers, laid out as a convolution's output that was transposed: the last stride is not 1."""
+    return tensor.transpose(1, 2).contiguous().transpose(1, 2)
+
+
+def test_a_crf_takes_emissions_whose_tags_are_not_adjacent_in_memory(used: set[str]) -> None:
+    head, tags = ChainCRF(7), torch.arange(12).view(4, 3) % 7
+    emissions = drawn(4, 3, 7)
+    strided = transposed(emissions)
+    assert strided.stride(-1) != 1
+    expected = step(head.double(), emissions.double(), tags)
+    for ours, exact in zip(step(head.float(), strided, tags), expected, strict=True):
+        close(ours, exact)
+    assert "forwards" in used
+    close(head.marginals(strided), head.double().marginals(emissions.double()))
+    close(head.float().confidence(strided, tags=tags), head.double().confidence(emissions.double(), tags=tags))
+
+
+@pytest.mark.parametrize("options", ({}, {"unary": 0.5}, {"rank": 2}, {"unary": 0.5, "rank": 2}), ids=str)
+@pytest.mark.parametrize("layout", (lambda x: x, transposed), ids=("contiguous", "transposed"))
+def test_a_chain_takes_tags_that_are_a_strided_view(options: dict[str, float], layout, used: set[str]) -> None:
+    torch.manual_seed(0)
+    head, emissions = LinearCoreChain(7, **options), drawn(4, 3, 7)
+    pairs = torch.stack([torch.arange(12).view(4, 3) % 7, torch.zeros(4, 3, dtype=torch.long)], -1)
+    expected = step(head.double(), emissions.double(), pairs[..., 0])
+    for ours, exact in zip(step(head.float(), layout(emissions), pairs[..., 0]), expected, strict=True):
+        close(ours, exact)
+    assert used
+
+
+@pytest.mark.parametrize("wrong", (-1, 5, 10**6))
+def test_the_fused_log_odds_of_a_label_out_of_range_is_nan(wrong: int) -> None:
+    own, _, _ = fused.log_odds(drawn(3, 5), torch.tensor([1, wrong, 4]))
+    assert own.isnan().flatten().tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("frozen", ("emissions", "start_transitions", "transitions", "end_transitions"))
+@pytest.mark.parametrize("head", (LinearCoreChain(5), ChainCRF(5)), ids=("linear core", "crf"))
+def test_second_derivatives_with_an_input_that_is_not_trained(head: ChainHead, frozen: str, used: set[str]) -> None:
+    tags = torch.tensor([[0, 1], [2, 4], [3, 3]])
+
+    def second(dtype: torch.dtype) -> list[Tensor]:
+        twin = copy.deepcopy(head).to(DEVICE, dtype)
+        inputs = {"emissions": drawn(3, 2, 5, scale=1.0).to(dtype).requires_grad_(), **dict(twin.named_parameters())}
+        inputs[frozen].requires_grad_(False)
+        trained = [tensor for tensor in inputs.values() if tensor.requires_grad]
+        first = torch.autograd.grad(twin(inputs["emissions"], tags), trained, create_graph=True)
+        return list(torch.autograd.grad(sum((slope**2).sum() for slope in first), trained))
+
+    found = second(torch.float32)
+    assert used
+    for ours, exact in zip(found, second(torch.float64), strict=True):
+        close(ours, exact, 1e-5)
+
+
+def test_a_chain_of_one_tag(used: set[str]) -> None:
+    head = LinearCoreChain(1)
+    found = step(head, drawn(3, 2, 1), torch.zeros(3, 2, dtype=torch.long))
+    assert "local_log_odds" in used and not any(part.any() for part in found)

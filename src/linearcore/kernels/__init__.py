@@ -8,6 +8,7 @@ from linearcore.kernels._binary import binary_elements
 from linearcore.kernels._centered import CenteredKernel
 from linearcore.kernels._dense import dense_rows
 from linearcore.kernels._form import FormKernel
+from linearcore.kernels._fused import fused_for
 from linearcore.kernels._global import (
     OBJECTIVES,
     Draws,
@@ -46,6 +47,7 @@ __all__ = [
     "dense_search",
     "draw_scores",
     "entries",
+    "fused_for",
     "kbest",
     "local_losses",
     "local_scores",

@@ -89,7 +89,7 @@ def _log_forward(emissions: Tensor, chain: Chain, mask: Tensor, *, keep_steps: b
 
 
 def _plain_posterior(emissions: Tensor, chain: Chain, mask: Tensor) -> Tensor:
-    """`posterior` in the log domain, without a backward pass: β_j(i) = logsumexp_v [transitions[i, v] + next β and emission]."""
+    """`posterior` in the log domain, by α and β: exp(α_j + β_j − log Z)."""
     log_z, alphas = _log_forward(emissions, chain, mask)
     beta = chain.end.expand(emissions.shape[1:])
     found = []
