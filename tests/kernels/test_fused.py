@@ -314,3 +314,24 @@ def test_a_chain_of_one_tag(used: set[str]) -> None:
     head = LinearCoreChain(1)
     found = step(head, drawn(3, 2, 1), torch.zeros(3, 2, dtype=torch.long))
     assert "local_log_odds" in used and not any(part.any() for part in found)
+
+
+@pytest.mark.parametrize("batch", (4, partition_module.MOST_FUSED_CHAINS + 1))
+def test_the_crf_has_full_precision_at_every_batch_size(batch: int) -> None:
+    emissions, chain = drawn(3, batch, 200), Chain(drawn(200), drawn(200, 200, seed=1), drawn(200, seed=2))
+    mask = torch.ones(3, batch, dtype=torch.bool)
+
+    def gradients(dtype: torch.dtype) -> tuple[Tensor, ...]:
+        leaves = [part.to(dtype).requires_grad_() for part in (emissions, *chain)]
+        values = log_partition(leaves[0], Chain(*leaves[1:]), mask)
+        return values, *torch.autograd.grad(values.sum(), leaves)
+
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        found = gradients(torch.float32)
+        assert torch.get_float32_matmul_precision() == "high"
+    finally:
+        torch.set_float32_matmul_precision(before)
+    for ours, exact in zip(found, gradients(torch.float64), strict=True):
+        close(ours, exact, 5e-6)
