@@ -131,7 +131,7 @@ def test_local_log_odds(
 
 
 def test_second_derivatives_are_those_of_the_plain_twin(used: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    head, emissions, tags = LinearCoreChain(6), drawn(3, 2, 6, scale=1.0), torch.tensor([[0, 1], [2, -100], [5, 3]])
+    head, emissions, tags = LinearCoreChain(6).to(DEVICE), drawn(3, 2, 6, scale=1.0), torch.tensor([[0, 1], [2, -100], [5, 3]])
 
     def second() -> Tensor:
         leaf = emissions.clone().requires_grad_()
@@ -145,7 +145,7 @@ def test_second_derivatives_are_those_of_the_plain_twin(used: set[str], monkeypa
 
 
 def test_deterministic_runs_do_not_add_in_any_order(used: set[str]) -> None:
-    head = LinearCoreChain(6)
+    head = LinearCoreChain(6).to(DEVICE)
     torch.use_deterministic_algorithms(True)
     try:
         step(head, drawn(3, 2, 6), torch.zeros(3, 2, dtype=torch.long))
@@ -261,7 +261,7 @@ def transposed(tensor: Tensor) -> Tensor:
 
 
 def test_a_crf_takes_emissions_whose_tags_are_not_adjacent_in_memory(used: set[str]) -> None:
-    head, tags = ChainCRF(7), torch.arange(12).view(4, 3) % 7
+    head, tags = ChainCRF(7).to(DEVICE), torch.arange(12).view(4, 3) % 7
     emissions = drawn(4, 3, 7)
     strided = transposed(emissions)
     assert strided.stride(-1) != 1
@@ -277,7 +277,7 @@ def test_a_crf_takes_emissions_whose_tags_are_not_adjacent_in_memory(used: set[s
 @pytest.mark.parametrize("layout", (lambda x: x, transposed), ids=("contiguous", "transposed"))
 def test_a_chain_takes_tags_that_are_a_strided_view(options: dict[str, float], layout, used: set[str]) -> None:
     torch.manual_seed(0)
-    head, emissions = LinearCoreChain(7, **options), drawn(4, 3, 7)
+    head, emissions = LinearCoreChain(7, **options).to(DEVICE), drawn(4, 3, 7)
     pairs = torch.stack([torch.arange(12).view(4, 3) % 7, torch.zeros(4, 3, dtype=torch.long)], -1)
     expected = step(head.double(), emissions.double(), pairs[..., 0])
     for ours, exact in zip(step(head.float(), layout(emissions), pairs[..., 0]), expected, strict=True):
@@ -311,7 +311,7 @@ def test_second_derivatives_with_an_input_that_is_not_trained(head: ChainHead, f
 
 
 def test_a_chain_of_one_tag(used: set[str]) -> None:
-    head = LinearCoreChain(1)
+    head = LinearCoreChain(1).to(DEVICE)
     found = step(head, drawn(3, 2, 1), torch.zeros(3, 2, dtype=torch.long))
     assert "local_log_odds" in used and not any(part.any() for part in found)
 
