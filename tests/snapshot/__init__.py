@@ -16,6 +16,9 @@ The full cross of all options would be millions of numbers. What is crossed, and
   for "mean" alone. For "mean" they cover every floating-point input (weights and target probabilities too), for "none" the
   scores. The other reductions have values.
 * Chains: forms × rank × unary × masks are crossed; costs, constraints, layouts and surrogates vary one at a time.
-* Everything differentiable is there in float64 and in float32. Backends, modules, NumPy inputs and sparse gradients have no
-  records of their own: they are compared with the record of the default call.
+* A few larger inputs go through code that small ones do not reach: rows in several blocks, decoding with bounds, the
+  underflow fallback of the CRF. Of their gradients weighted sums are recorded.
+* Everything differentiable is there in float64 and in float32. Backends, modules, NumPy inputs, sparse
+  gradients, gradients that are differentiated again, and `batch_first` have no records of their own: they are compared with
+  the record of the default call.
 """

@@ -24,9 +24,7 @@ SEARCHED = (
     ("LinearCore(quartic)", "pairwise-mean"),
     ("LinearCore(exponential, sides=2)", "centered-sum"),
     ("Hinge", "pairwise-sum"),
-    ("SquaredHinge", "pairwise-sum"),
     ("Logistic", "pairwise-sum"),
-    ("Logistic", "centered-sum"),
     ("Logistic", "logodds"),
 )
 #: Pairs of which nothing can be certified.

@@ -15,7 +15,7 @@ from tests.snapshot.targets import CLASSES, REDUCTIONS, ROWS, Kind, kinds
 
 #: Options other than the defaults.
 OPTIONS: dict[str, dict[str, Any]] = {
-    "generalized_cross_entropy": {"q": 0.5, "truncation": 0.25},
+    "generalized_cross_entropy": {"q": 0.5, "truncation": 0.0625},
     "asymmetric_generalized_cross_entropy": {"a": 1.5, "q": 0.25},
     "reverse_cross_entropy": {"log_zero": -4.0},
     "symmetric_cross_entropy": {"alpha": 2.0, "beta": 0.5, "log_zero": -4.0},
@@ -58,7 +58,9 @@ def _losses(
             given = {**options, "reduction": reduction}
             of = ("scores",) if reduction == "mean" else ()
             yield Entry(entry, lambda kind=kind, given=given, of=of: _one(loss, kind, given, of))
-            yield Entry(entry, lambda kind=kind, given=given: {"value": _by_module(name, kind, given)}, "module")
+            yield Entry(
+                entry, lambda kind=kind, given=given: {"value": _by_module(name, kind, given)}, "module, validate=True"
+            )
 
 
 def _one(loss: Any, kind: Kind, options: dict[str, Any], of: tuple[str, ...]) -> Results:
@@ -68,7 +70,7 @@ def _one(loss: Any, kind: Kind, options: dict[str, Any], of: tuple[str, ...]) ->
 def _by_module(name: str, kind: Kind, options: dict[str, Any]) -> Tensor:
     given = {**kind.tensors, **kind.rest, **options}
     call = {key: given.pop(key) for key in ("scores", "target", "sample_weight") if key in given}
-    return baseline_module(name, **given)(**call)
+    return baseline_module(name, **given, validate=True)(**call)
 
 
 def _early_learning(kind: Kind, reduction: str) -> Results:

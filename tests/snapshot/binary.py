@@ -33,7 +33,9 @@ def binary() -> Iterator[Entry]:
                     for via, backend in BACKENDS.items():
                         same = {**given, "backend": backend}
                         yield Entry(name, lambda kind=kind, given=same, of=of: _one(kind, given, of), via)
-                    yield Entry(name, lambda kind=kind, given=given: {"value": _by_module(kind, given)}, "module")
+                    yield Entry(
+                        name, lambda kind=kind, given=given: {"value": _by_module(kind, given)}, "module, validate=True"
+                    )
                 if len(kind.tensors) > 1 and is_full:
                     name = f"binary/{surrogate_name}/{kind_name}/mean/{dtype_name}/by all inputs"
                     given = {"surrogate": surrogate}
@@ -60,10 +62,14 @@ def _kinds(dtype: torch.dtype) -> dict[str, Kind]:
 
 
 def _one(kind: Kind, options: dict[str, Any], of: tuple[str, ...]) -> Results:
-    return derivatives(lambda **tensors: binary_loss(**tensors, **kind.rest, **options), kind.tensors, of=of)
+    # Only the default is differentiated twice, to save time.
+    is_default = "backend" not in options
+    return derivatives(
+        lambda **tensors: binary_loss(**tensors, **kind.rest, **options), kind.tensors, of=of, second=is_default
+    )
 
 
 def _by_module(kind: Kind, options: dict[str, Any]) -> Tensor:
     given = {**kind.tensors, **kind.rest, **options}
     call = {name: given.pop(name) for name in ("scores", "target", "sample_weight") if name in given}
-    return binary_module(**given)(**call)
+    return binary_module(**given, validate=True)(**call)

@@ -26,8 +26,8 @@ def masks() -> dict[str, Tensor | None]:
 
 
 def emissions(dtype: torch.dtype) -> Tensor:
-    """(L, B, |Y|)."""
-    return fixed(60, LENGTH, BATCH, TAGS, dtype=dtype)
+    """(L, B, |Y|). With this seed no two of the best sequences have nearly the same score."""
+    return fixed(673, LENGTH, BATCH, TAGS, dtype=dtype)
 
 
 def tags(*, allowed: bool = False) -> Tensor:

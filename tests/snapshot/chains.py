@@ -46,7 +46,11 @@ def chains() -> Iterator[Entry]:
                     name = f"chains/{head_name}/{mask_name}/{reduction}/{dtype_name}"
                     of = head.differentiated(mask_name, reduction)
                     yield Entry(name, lambda h=head, m=mask, d=dtype, r=reduction, of=of: _losses(h, m, d, r, of))
-                    yield Entry(name, lambda h=head, m=mask, d=dtype, r=reduction: _batch_first(h, m, d, r), "batch_first")
+                    yield Entry(
+                        name,
+                        lambda h=head, m=mask, d=dtype, r=reduction, of=of: _losses(h, m, d, r, of, batch_first=True),
+                        "batch_first",
+                    )
                     yield Entry(name, lambda h=head, m=mask, d=dtype, r=reduction: _ignored_tags(h, m, d, r), "tags of −100")
     for form in ("pairwise", "centered", "logodds"):
         head = Head(lc.LinearCoreChain, {"form": form})
@@ -83,19 +87,26 @@ def _heads() -> dict[str, Head]:
     return heads
 
 
-def _losses(head: Head, mask: Tensor | None, dtype: torch.dtype, reduction: str, of: tuple[str, ...] | None) -> Results:
-    module = build(head.make, dtype, **head.options)
+def _losses(
+    head: Head,
+    mask: Tensor | None,
+    dtype: torch.dtype,
+    reduction: str,
+    of: tuple[str, ...] | None,
+    *,
+    batch_first: bool = False,
+) -> Results:
+    """With `batch_first` the head gets transposed views, and gives the same numbers."""
+    module = build(head.make, dtype, batch_first=batch_first, **head.options)
+    own = head.tags.t() if batch_first else head.tags
+    here = mask.t() if batch_first and mask is not None else mask
 
     def loss(emissions: Tensor, **given: Tensor) -> Tensor:
-        return with_parameters(module, given, lambda module: chain_loss(module, emissions, head.tags, mask, reduction))
+        scores = emissions.transpose(0, 1) if batch_first else emissions
+        return with_parameters(module, given, lambda module: chain_loss(module, scores, own, here, reduction))
 
-    return derivatives(loss, {"emissions": emissions(dtype), **parameters(module)}, of=of)
-
-
-def _batch_first(head: Head, mask: Tensor | None, dtype: torch.dtype, reduction: str) -> Results:
-    module = build(head.make, dtype, batch_first=True, **head.options)
-    turned = (head.tags.t(), None if mask is None else mask.t())
-    return {"value": chain_loss(module, emissions(dtype).transpose(0, 1), *turned, reduction)}
+    inputs = {"emissions": emissions(dtype), **parameters(module)}
+    return derivatives(loss, inputs, of=of, second=not batch_first)
 
 
 def _ignored_tags(head: Head, mask: Tensor | None, dtype: torch.dtype, reduction: str) -> Results:

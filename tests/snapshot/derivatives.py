@@ -16,6 +16,9 @@ def derivatives(
 ) -> dict[str, Tensor]:
     """The value, `gradient/NAME` and `second/NAME`: the Hessian of ⟨upstream, value⟩ times a fixed vector.
 
+    Many losses have a backward pass of their own, and another one where a second derivative may follow. So the gradient is
+    taken twice: `gradient/NAME [create_graph]` is compared with the record of `gradient/NAME`.
+
     Args:
         function: takes `inputs` as keyword arguments.
         inputs: floating-point tensors.
@@ -29,20 +32,22 @@ def derivatives(
     if not names:
         return results
     upstream = fixed(_UPSTREAM, *value.shape, dtype=value.dtype, low=0.5)
-    gradients = _gradients(value, leaves, names, upstream, create_graph=second)
-    results |= {f"gradient/{name}": gradient.detach() for name, gradient in gradients.items()}
-    if second:
-        products = [
-            (gradient * fixed(_DIRECTION + place, *gradient.shape, dtype=gradient.dtype)).sum()
-            for place, gradient in enumerate(gradients.values())
-            if gradient.requires_grad
-        ]
-        twice = {name: torch.zeros_like(leaves[name]) for name in names}
-        if products:  # A loss of straight pieces has none.
-            total = torch.stack(products).sum()
-            twice = _gradients(total, leaves, names, torch.ones_like(total), create_graph=False)
-        results |= {f"second/{name}": product.detach() for name, product in twice.items()}
-    return results
+    gradients = _gradients(value, leaves, names, upstream, create_graph=False)
+    results |= {f"gradient/{name}": gradient for name, gradient in gradients.items()}
+    if not second:
+        return results
+    gradients = _gradients(function(**leaves), leaves, names, upstream, create_graph=True)
+    results |= {f"gradient/{name} [create_graph]": gradient.detach() for name, gradient in gradients.items()}
+    products = [
+        (gradient * fixed(_DIRECTION + place, *gradient.shape, dtype=gradient.dtype)).sum()
+        for place, gradient in enumerate(gradients.values())
+        if gradient.requires_grad
+    ]
+    twice = {name: torch.zeros_like(leaves[name]) for name in names}
+    if products:  # A loss of straight pieces has none.
+        total = torch.stack(products).sum()
+        twice = _gradients(total, leaves, names, torch.ones_like(total), create_graph=False)
+    return results | {f"second/{name}": product for name, product in twice.items()}
 
 
 def _gradients(

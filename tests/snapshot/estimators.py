@@ -39,6 +39,7 @@ def estimators() -> Iterator[Entry]:
             entry = f"estimators/sampled/{name}/{dtype_name}"
             yield Entry(entry, lambda h=head, c=call, d=dtype: _sampled_loss(h, c, d, sparse=False))
             yield Entry(entry, lambda h=head, c=call, d=dtype: _sampled_loss(h, c, d, sparse=True), "sparse gradients")
+            yield Entry(entry, lambda h=head, c=call, d=dtype: _from_layer(h, c, d), "nn.Linear")
         for name, (head, call) in _structured().items():
             entry = f"estimators/structured/{name}/{dtype_name}"
             yield Entry(entry, lambda h=head, c=call, d=dtype: _structured_loss(h, c, d))
@@ -83,7 +84,8 @@ def _structured() -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
                 options = {"form": form, "mask": mask, "reduction": reduction}
                 cases[f"{form}/{mask_name}/{reduction}"] = {}, options
     for form in ("pairs", "centered"):
-        cases[f"{form}/cost=zero-one"] = {"cost": "zero-one"}, {"form": form}
+        # Short chains and many draws, since only the truth itself has a weight for pairs.
+        cases[f"{form}/cost=zero-one"] = {"cost": "zero-one"}, {"form": form, "mask": masks()["padding"], "num_samples": 25}
         cases[f"{form}/rank=2"] = {"rank": 2}, {"form": form}
     return cases
 
@@ -105,16 +107,27 @@ def _sampled_loss(head: dict[str, Any], call: dict[str, Any], dtype: torch.dtype
     return derivatives(loss, inputs, second=not sparse)
 
 
+def _from_layer(head: dict[str, Any], call: dict[str, Any], dtype: torch.dtype) -> Results:
+    """The value again, with an nn.Linear for the projection and `batch_first`."""
+    module = build(lc.LinearCoreChain, dtype, batch_first=True, **head)
+    layer = torch.nn.Linear(WIDTH, TAGS, dtype=dtype)
+    layer.load_state_dict({"weight": fixed(82, TAGS, WIDTH), "bias": fixed(83, TAGS)})
+    hidden, own = fixed(81, LENGTH, BATCH, WIDTH, dtype=dtype).transpose(0, 1), tags(allowed="constraints" in head).t()
+    mask = call.get("mask")
+    options = {**call, "mask": None if mask is None else mask.t(), "num_samples": SAMPLES, "generator": generator(SEED)}
+    return {"value": sampled_chain_loss(module, hidden, layer, own, **options)}
+
+
 def _structured_loss(head: dict[str, Any], call: dict[str, Any], dtype: torch.dtype) -> Results:
     module = build(lc.LinearCoreChain, dtype, **head)
 
     def loss(emissions: Tensor, **given: Tensor) -> Tensor:
-        options = {**call, "num_samples": SAMPLES, "generator": generator(SEED)}
+        options = {"num_samples": SAMPLES, **call, "generator": generator(SEED)}
         return with_parameters(module, given, lambda head: structured_loss(head, emissions, tags(), **options))
 
     return derivatives(loss, {"emissions": emissions(dtype), **parameters(module)}, of=_few(call))
 
 
 def _few(call: dict[str, Any]) -> tuple[str, ...] | None:
-    """Gradients of all inputs for the default objective, of the emissions alone for the others."""
-    return None if call.get("objective", "normalised") == "normalised" and "mask" not in call else ("emissions",)
+    """Gradients of all inputs for the default objective and reduction, of the emissions alone for the others."""
+    return None if call.get("objective", "normalised") == "normalised" and "reduction" not in call else ("emissions",)

@@ -8,6 +8,7 @@ from tests.snapshot.binary import binary
 from tests.snapshot.chains import chains
 from tests.snapshot.decoding import decoding
 from tests.snapshot.estimators import estimators
+from tests.snapshot.large import large
 from tests.snapshot.multiclass import multiclass
 from tests.snapshot.noise import noise
 from tests.snapshot.optimizers import optimizers
@@ -29,6 +30,7 @@ FAMILIES: dict[str, Callable[[], Iterator[Entry]]] = {
         chains,
         decoding,
         estimators,
+        large,
         structures,
         analysis,
         noise,

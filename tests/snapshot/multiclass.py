@@ -50,20 +50,24 @@ def _losses(entry: str, surrogate: str, options: dict[str, Any]) -> Iterator[Ent
                 for via, backend in BACKENDS.items():
                     same = {**given, "backend": backend}
                     yield Entry(name, lambda kind=kind, given=same, of=of: _one(kind, given, of), via)
-                yield Entry(name, lambda kind=kind, given=given: {"value": _by_module(kind, given)}, "module")
+                yield Entry(name, lambda kind=kind, given=given: {"value": _by_module(kind, given)}, "module, validate=True")
             if len(kind.tensors) > 1:
                 name = f"{entry}/{kind_name}/mean/{dtype_name}/by all inputs"
                 yield Entry(name, lambda kind=kind: _one(kind, options, tuple(kind.tensors)))
 
 
 def _one(kind: Kind, options: dict[str, Any], of: tuple[str, ...]) -> Results:
-    return derivatives(lambda **tensors: multiclass_loss(**tensors, **kind.rest, **options), kind.tensors, of=of)
+    # Only the default is differentiated twice, to save time.
+    is_default = "backend" not in options
+    return derivatives(
+        lambda **tensors: multiclass_loss(**tensors, **kind.rest, **options), kind.tensors, of=of, second=is_default
+    )
 
 
 def _by_module(kind: Kind, options: dict[str, Any]) -> Tensor:
     given = {**kind.tensors, **kind.rest, **options}
     call = {name: given.pop(name) for name in ("scores", "target", "sample_weight") if name in given}
-    return multiclass_module(**given)(**call)
+    return multiclass_module(**given, validate=True)(**call)
 
 
 def _index_loss(surrogate: Any = None, form: Any = None, **options: Any) -> Tensor:

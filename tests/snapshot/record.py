@@ -27,7 +27,8 @@ SOLVED = Tolerance(1e-6, 1e-7)
 SMALLEST_SCALE = 1e-3
 
 Array = npt.NDArray[Any]
-#: What an entry computes: tensors, arrays, numbers or text by the last part of their names.
+#: What an entry computes: tensors, arrays, numbers or text by the last part of their names. "NAME [HOW]" is another way to
+#: NAME; it is not recorded, but compared with the record of NAME.
 Results = Mapping[str, Any]
 
 
@@ -74,7 +75,9 @@ def collect(entries: Iterable[Entry]) -> dict[str, Array]:
         if entry.via:
             continue
         for part, result in entry.compute().items():
-            name = f"{entry.name}/{part}"
+            name, how = _name(entry, part)
+            if how:
+                continue
             if name in arrays:
                 raise ValueError(f"two entries have the name {name}")
             arrays[name] = as_array(result)
@@ -86,8 +89,8 @@ def compare(entries: Iterable[Entry], recorded: Mapping[str, Array]) -> Iterator
     seen: set[str] = set()
     for entry in entries:
         for part, result in entry.compute().items():
-            name = f"{entry.name}/{part}"
-            label = f"{name} [{entry.via}]" if entry.via else name
+            name, how = _name(entry, part)
+            label = f"{name} [{how}]" if how else name
             seen.add(name)
             if name not in recorded:
                 yield f"{label}: not in the record"
@@ -95,6 +98,12 @@ def compare(entries: Iterable[Entry], recorded: Mapping[str, Array]) -> Iterator
                 yield f"{label}: {problem}"
     for name in sorted(set(recorded) - seen):
         yield f"{name}: in the record, but no longer computed"
+
+
+def _name(entry: Entry, part: str) -> tuple[str, str]:
+    """The name of a result, and in which other way it was computed, or an empty string."""
+    name, _, how = part.removesuffix("]").partition(" [")
+    return f"{entry.name}/{name}", ", ".join(filter(None, (entry.via, how)))
 
 
 def difference(found: Array, recorded: Array, tolerance: Tolerance | None = None) -> str:
