@@ -8,12 +8,12 @@ from torch import Tensor
 
 from linearcore._checks import complaint, one_of
 from linearcore.losses import multiclass_loss, robust_loss
-from linearcore.losses.rivals import RIVALS
+from linearcore.losses.baselines import BASELINES
 
 #: Takes scores (B, C) and class indices (B,), gives losses (B,).
 RowLoss = Callable[[Tensor, Tensor], Tensor]
 
-_RIVALS = {
+_SHORT_NAMES = {
     "ce": "cross_entropy",
     "gce": "generalized_cross_entropy",
     "sce": "symmetric_cross_entropy",
@@ -22,7 +22,7 @@ _RIVALS = {
     "unhinged": "unhinged",
 }
 
-#: The linear-core loss in its three forms, the robust ones, and the rivals that are trained most.
+#: The linear-core loss in its three forms, the robust ones, and the baselines that are used most.
 LOSSES: Mapping[str, RowLoss] = MappingProxyType(
     {
         "lc": partial(multiclass_loss, form="logodds", reduction="none"),
@@ -30,7 +30,7 @@ LOSSES: Mapping[str, RowLoss] = MappingProxyType(
         "lc-centered": partial(multiclass_loss, form="centered", reduction="none"),
         "robust": partial(robust_loss, reduction="none"),
         "balanced": partial(robust_loss, norm="class", reduction="none"),
-        **{short: partial(RIVALS[name].function, reduction="none") for short, name in _RIVALS.items()},
+        **{short: partial(BASELINES[name], reduction="none") for short, name in _SHORT_NAMES.items()},
     }
 )
 #: Losses whose networks norm their scores: one has no least value, so that they would grow; one is about that.

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linearcore import LinearCoreLoss
-from linearcore.losses.rivals import cross_entropy, generalized_cross_entropy
+from linearcore.losses.baselines import cross_entropy, generalized_cross_entropy
 from linearcore.noise import Suspects, _suspects, suspects
 
 INF = math.inf

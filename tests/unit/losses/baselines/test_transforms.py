@@ -1,4 +1,4 @@
-"""The rivals under torch.compile(fullgraph=True), torch.func and forward mode: the numbers of eager mode."""
+"""The baselines under torch.compile(fullgraph=True), torch.func and forward mode: the numbers of eager mode."""
 
 import pytest
 import torch
@@ -6,10 +6,10 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.func import grad, jvp, vmap
 
-from linearcore.losses.rivals import RIVALS, EarlyLearning, RivalLoss
-from tests.rivals import early_learning
+from linearcore.losses.baselines import BASELINES, BaselineLoss, EarlyLearning
+from tests.baselines import early_learning
 
-LOSSES = {name: rival.function for name, rival in RIVALS.items()} | {"early_learning": early_learning}
+LOSSES = dict(BASELINES) | {"early_learning": early_learning}
 every_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
 GENERATOR = torch.Generator().manual_seed(0)
 SCORES = 2 * torch.randn(6, 5, dtype=torch.float64, generator=GENERATOR)
@@ -49,7 +49,7 @@ def test_compiled_in_one_graph(loss: object, target: Tensor) -> None:
 
 
 def test_modules_compiled_in_one_graph() -> None:
-    module = RivalLoss("generalized_cross_entropy", WEIGHT, q=0.4)
+    module = BaselineLoss("generalized_cross_entropy", WEIGHT, q=0.4)
     compiled = torch.compile(module, fullgraph=True, backend="aot_eager")
     same(value_and_gradient(compiled, SCORES, INDEX), value_and_gradient(module, SCORES, INDEX))
     places = torch.tensor([3, 0, 5, 6, 1, 2])

@@ -1,4 +1,4 @@
-"""Every rival is its published formula, and the identities between them hold."""
+"""Every baseline is its published formula, and the identities between them hold."""
 
 import math
 
@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from linearcore import LinearCore, Logistic, multiclass_loss
-from linearcore.losses.rivals import (
-    RIVALS,
+from linearcore.losses.baselines import (
+    BASELINES,
     active_passive_cross_entropy,
     asymmetric_generalized_cross_entropy,
     crammer_singer,
@@ -22,7 +22,7 @@ from linearcore.losses.rivals import (
     unhinged,
     weston_watkins,
 )
-from tests.rivals import CASES, FORMULAS, published
+from tests.baselines import CASES, FORMULAS, published
 
 every_case = pytest.mark.parametrize(("name", "options"), CASES.values(), ids=CASES.keys())
 SCORES = 3 * torch.randn(12, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
@@ -34,14 +34,14 @@ def close(actual: Tensor, expected: Tensor, tolerance: float = 1e-12) -> None:
     torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
 
 
-def test_every_rival_has_a_formula() -> None:
-    assert set(RIVALS) == set(FORMULAS)
+def test_every_baseline_has_a_formula() -> None:
+    assert set(BASELINES) == set(FORMULAS)
 
 
 @every_case
 def test_values_are_the_papers(name: str, options: dict[str, object]) -> None:
     expected = [published(name, row, int(y), **options) for row, y in zip(SCORES, TARGET, strict=True)]
-    actual = RIVALS[name](SCORES, TARGET, reduction="none", **options)
+    actual = BASELINES[name](SCORES, TARGET, reduction="none", **options)
     close(actual, torch.tensor(expected, dtype=torch.float64))
 
 
@@ -49,7 +49,7 @@ def test_values_are_the_papers(name: str, options: dict[str, object]) -> None:
 def test_probability_targets_are_expectations(name: str, options: dict[str, object]) -> None:
     each = [[published(name, row, y, **options) for y in range(5)] for row in SCORES]
     expected = (PROBABILITY * torch.tensor(each, dtype=torch.float64)).sum(1)
-    close(RIVALS[name](SCORES, PROBABILITY, reduction="none", **options), expected)
+    close(BASELINES[name](SCORES, PROBABILITY, reduction="none", **options), expected)
 
 
 @every_case
@@ -58,13 +58,13 @@ def test_a_class_that_is_not_there_is_left_out(name: str, options: dict[str, obj
     scores[:, 2] = -math.inf
     scores.requires_grad_()
     target = TARGET.masked_fill(TARGET == 2, 4)
-    loss = RIVALS[name](scores, target, reduction="none", **options)
+    loss = BASELINES[name](scores, target, reduction="none", **options)
     rows = zip(scores.detach(), target, strict=True)
     expected = [published(name, row, int(y), **options) for row, y in rows]
     close(loss.detach(), torch.tensor(expected, dtype=torch.float64))
     (gradient,) = torch.autograd.grad(loss.sum(), scores)
     assert gradient.isfinite().all() and (gradient[:, 2] == 0).all()
-    one_hot = RIVALS[name](scores, F.one_hot(target, 5).double(), reduction="none", **options)
+    one_hot = BASELINES[name](scores, F.one_hot(target, 5).double(), reduction="none", **options)
     close(one_hot.detach(), loss.detach())
     (soft_gradient,) = torch.autograd.grad(one_hot.sum(), scores)
     close(soft_gradient, gradient)
@@ -88,17 +88,17 @@ def test_a_class_that_is_not_there_is_left_out(name: str, options: dict[str, obj
 )
 def test_a_label_that_is_not_there_costs_the_most(name: str, worst: float) -> None:
     scores = torch.tensor([[0.5, -math.inf, 1.0]], dtype=torch.float64, requires_grad=True)
-    loss = RIVALS[name](scores, torch.tensor([1]))
+    loss = BASELINES[name](scores, torch.tensor([1]))
     assert float(loss.detach()) == pytest.approx(worst, rel=1e-14)
     if math.isfinite(worst):
         assert torch.autograd.grad(loss, scores)[0].isfinite().all()
 
 
-@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize("name", BASELINES)
 def test_a_label_without_competitors_is_not_wrong(name: str) -> None:
     for scores in (torch.tensor([[2.0]]), torch.tensor([[-math.inf, 2.0, -math.inf]])):
         scores.requires_grad_()
-        loss = RIVALS[name](scores, torch.tensor([scores.shape[1] // 2]))
+        loss = BASELINES[name](scores, torch.tensor([scores.shape[1] // 2]))
         assert loss == 0
         assert (torch.autograd.grad(loss, scores)[0] == 0).all()
 

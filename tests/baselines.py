@@ -1,4 +1,4 @@
-"""The rival losses with options, and their published formulas written out in 30 digits."""
+"""The baseline losses with options, and their published formulas written out in 30 digits."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ import mpmath
 import torch
 from torch import Tensor
 
-from linearcore.losses.rivals import RIVALS, early_learning_loss
+from linearcore.losses.baselines import BASELINES, early_learning_loss
 
 mpmath.mp.dps = 30
 Numbers = list[mpmath.mpf]
@@ -64,8 +64,8 @@ FORMULAS: dict[str, Callable[..., mpmath.mpf]] = {
     "crammer_singer": lambda s, p, y: max(0, 1 - s[y] + max(others(s, y))),
 }
 
-#: Every rival as it is by default, and with options that are not the default.
-CASES: dict[str, tuple[str, dict[str, object]]] = {name: (name, {}) for name in RIVALS} | {
+#: Every baseline as it is by default, and with options that are not the default.
+CASES: dict[str, tuple[str, dict[str, object]]] = {name: (name, {}) for name in BASELINES} | {
     "gce q=0": ("generalized_cross_entropy", {"q": 0.0}),
     "gce q=0.2": ("generalized_cross_entropy", {"q": 0.2}),
     "gce q=1": ("generalized_cross_entropy", {"q": 1.0}),
