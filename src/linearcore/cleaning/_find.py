@@ -11,9 +11,8 @@ from linearcore._progress import Progress
 from linearcore.cleaning._encoding import Encoded, encode
 from linearcore.cleaning._folds import OutOfFold, out_of_fold_scores
 from linearcore.cleaning._losses import RowLoss
+from linearcore.cleaning._suspects import MEASURES, Suspects, suspects
 from linearcore.cleaning._table import OPENERS, Table, TableError
-from linearcore.noise import Suspects, suspects
-from linearcore.noise._suspects import MEASURES
 
 #: The columns that `Findings.write` adds.
 ADDED = ("suspicion_rank", "suspicion", "suggested_label")
@@ -140,7 +139,7 @@ def find_wrong_labels(
     Args:
         table: from `read_table`.
         label: the column with the labels.
-        by: "margin" or "log_odds", as in `linearcore.noise.suspects`.
+        by: "margin" or "log_odds", as in `suspects`.
         loss, folds, epochs, learning_rate, seed, progress: as in `out_of_fold_scores`.
         ignore: columns to leave out.
         categorical: columns whose values are categories even if they look like numbers.
@@ -176,16 +175,6 @@ def find_wrong_labels(
         progress=progress,
     )
     return Findings(table, encoded, found, suspects(found.scores, encoded.labels, by=by))
-
-
-def check_out(out: Path, table: Table) -> None:
-    """Raises unless the ranked table can go there: training first and failing then would be a waste."""
-    if out.exists() and out.samefile(table.name):
-        raise ValueError(complaint("--out", "be another file than the one that is read", out, "name a new file"))
-    if out.is_dir():
-        raise ValueError(complaint("--out", "be a file", f"the folder {out}", "name a file in it"))
-    if not out.parent.is_dir():
-        raise ValueError(complaint("--out", "be a file in a folder that is there", out, "make the folder, or name another"))
 
 
 def _refuse_own_columns(table: Table) -> None:

@@ -4,9 +4,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from linearcore._arrays import Features, Labels, Numbers, as_labels, check_num_classes, one_per_row
 from linearcore._checks import complaint, positive
-from linearcore.noise._arguments import Labels, Numbers, as_labels, check_num_classes, check_seed, one_per_row
-from linearcore.noise._features import Features
+from linearcore._streams import check_seed
 from linearcore.noise._stream import seeded, uniform
 
 

@@ -88,6 +88,7 @@ class Baseline:
         is_convex: convex in the scores.
         is_bounded: bounded from below and above, so that the effect of one row is limited.
         ranges: for every numeric option the numbers that it may have.
+        has_minimum: False if the loss is not bounded from below, so that scores diverge unless they are normalised.
         name: the name of the function.
         options: its own options with their defaults.
     """
@@ -98,6 +99,7 @@ class Baseline:
     is_convex: bool
     is_bounded: bool
     ranges: Mapping[str, Range] = field(default_factory=dict)
+    has_minimum: bool = True
     name: str = field(init=False)
     options: Mapping[str, Any] = field(init=False)
 
@@ -139,12 +141,12 @@ class Baseline:
 
 
 def baseline(
-    title: str, *, is_symmetric: bool, is_convex: bool, is_bounded: bool, **ranges: Range
+    title: str, *, is_symmetric: bool, is_convex: bool, is_bounded: bool, has_minimum: bool = True, **ranges: Range
 ) -> Callable[[LabelLoss], Baseline]:
     """Makes a `Baseline` of the loss of labelled rows; a decorator.
 
     Args:
-        title, is_symmetric, is_convex, is_bounded: as in `Baseline`.
+        title, is_symmetric, is_convex, is_bounded, has_minimum: as in `Baseline`.
         ranges: for every numeric option of the function the numbers that it may have.
 
     Example:
@@ -155,7 +157,7 @@ def baseline(
         >>> brier_score(torch.zeros(3, 4), torch.tensor([0, 3, -100]), label_smoothing=0.1)
         tensor(0.7500)
     """
-    return lambda loss: Baseline(loss, title, is_symmetric, is_convex, is_bounded, ranges)
+    return lambda loss: Baseline(loss, title, is_symmetric, is_convex, is_bounded, ranges, has_minimum)
 
 
 def labelled_rows(rows: Rows, labels: Labels) -> LabelledRows:

@@ -7,7 +7,7 @@ from torch import Tensor
 from linearcore.losses.baselines._baseline import LabelledRows, baseline
 
 
-@baseline("unhinged", is_symmetric=True, is_convex=True, is_bounded=False)
+@baseline("unhinged", is_symmetric=True, is_convex=True, is_bounded=False, has_minimum=False)
 def unhinged(rows: LabelledRows, *, normalize: bool = True) -> Tensor:
     """The hinge loss without its kink, 1 − u, averaged over the margins u = s_y − s_v of the n − 1 competitors v.
 

@@ -70,6 +70,12 @@ def test_bounded_means_that_far_scores_cost_no_more(baseline: Baseline) -> None:
 
 
 @every_baseline
+def test_a_minimum_means_that_no_scores_have_a_loss_far_below_zero(baseline: Baseline) -> None:
+    far = torch.tensor([[1e6, 0.0, -1e6]], dtype=torch.float64)
+    assert bool(baseline(far, torch.tensor([0])) >= 0) == baseline.has_minimum
+
+
+@every_baseline
 def test_signature_is_multiclass_loss_s(baseline: Baseline) -> None:
     ours = inspect.signature(baseline).parameters
     shared = [name for name in inspect.signature(multiclass_loss).parameters if name in ours and name != "normalize"]

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.func import grad, vmap
 
+from linearcore.cleaning import out_of_fold_scores, suspects
 from linearcore.losses.baselines import BASELINES, Baseline, BaselineLoss, LabelledRows, Range, baseline
 
 
@@ -75,6 +76,15 @@ def test_module_takes_it_and_options_are_checked() -> None:
         focal(SCORES, TARGET, class_margin=WEIGHT)
     with pytest.raises(TypeError, match="`sample_weight` must be passed with the scores"):
         BaselineLoss(focal, sample_weight=torch.ones(6))
+
+
+def test_finding_wrong_labels_takes_it() -> None:
+    clean = torch.arange(90) % 3
+    features = 5 * F.one_hot(clean, 3) + torch.randn(90, 3, generator=torch.Generator().manual_seed(0))
+    given = clean.clone()
+    given[[4, 17, 60]] = (given[[4, 17, 60]] + 1) % 3
+    found = out_of_fold_scores(features, given, num_classes=3, loss=focal, epochs=10)
+    assert set(suspects(found.scores, given).order[:3].tolist()) == {4, 17, 60}
 
 
 def test_it_reads_like_a_function() -> None:

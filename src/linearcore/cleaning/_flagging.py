@@ -5,9 +5,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from linearcore._arrays import Numbers
 from linearcore._checks import complaint
-from linearcore.noise._arguments import Numbers
-from linearcore.noise._suspects import one_number_a_row
+from linearcore.cleaning._suspects import one_number_a_row
 
 #: True for a wrong label: a tensor or an array of bools.
 Flags = Tensor | npt.NDArray[np.bool_]

@@ -1,17 +1,49 @@
-"""Features of many instances, read a few at a time and prepared as a law wants them."""
+"""Labels and features as users pass them: tensors, arrays and sequences, checked and converted."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from linearcore._checks import complaint
-from linearcore.noise._arguments import Numbers
+from linearcore._checks import complaint, holds
 
-#: How many numbers are in memory as float64 at a time: 32 MiB.
+#: Class indices: an integer tensor or array, or a sequence of ints.
+Labels = Tensor | npt.NDArray[np.integer] | Sequence[int]
+
+#: Real numbers: a tensor or an array.
+Numbers = Tensor | npt.NDArray[np.number]
+
+#: The number of float64 entries that are in memory at a time: 32 MiB.
 CHUNK = 2**22
+
+
+def check_num_classes(num_classes: int) -> None:
+    """Raises unless there are at least two classes."""
+    if isinstance(num_classes, bool) or not isinstance(num_classes, int) or num_classes < 2:
+        raise ValueError(complaint("num_classes", "be an integer of at least 2", repr(num_classes), "count the classes"))
+
+
+def as_labels(labels: Labels, num_classes: int, name: str = "labels") -> Tensor:
+    """Returns `labels` as int64 on their own device, or raises unless they are integers in 0..n−1."""
+    tensor = torch.as_tensor(labels)
+    if tensor.numel() == 0:
+        tensor = tensor.long()  # torch calls an empty list floating point
+    if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
+        raise TypeError(complaint(name, "be integers", tensor.dtype, "pass class indices, for example `.long()`"))
+    tensor = tensor.long()
+    in_range = (tensor >= 0) & (tensor < num_classes)
+    holds(name, in_range, f"lie in 0..{num_classes - 1}", "raise `num_classes`, or take out ignored labels first")
+    return tensor
+
+
+def one_per_row(labels: Tensor, rows: int, name: str) -> None:
+    """Raises unless the labels are a vector with one entry for every row of the argument called `name`."""
+    if tuple(labels.shape) != (rows,):
+        advice = f"pass as many labels as `{name}` has rows, flattened"
+        raise ValueError(complaint("labels", f"have shape ({rows},)", tuple(labels.shape), advice))
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +78,8 @@ class Features:
             return cls(source, mean)
         centred = cls(source, mean)
         variance = sum((rows.square().sum(0) for rows in centred.chunks()), torch.zeros_like(mean)) / max(1, len(source))
-        # A feature that never changes says nothing. Its spread would be the rounding of its mean, and dividing by that
-        # would make noise, another on every machine, of it.
+        # A constant feature becomes 0. Its computed spread is the rounding error of its mean, and dividing by that would
+        # make noise of it that differs between machines.
         scale = torch.where(low < high, variance.rsqrt(), 0.0)
         return cls(source, mean, scale)
 

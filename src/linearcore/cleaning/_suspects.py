@@ -1,17 +1,22 @@
 """Which given labels look wrong, judged by the scores of a model."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import torch
 from torch import Tensor
 
+from linearcore._arrays import CHUNK, Labels, Numbers, as_labels, one_per_row
 from linearcore._checks import between, complaint, holds, one_of
-from linearcore.noise._arguments import Labels, Numbers, as_labels, one_per_row
-from linearcore.noise._features import CHUNK
 
-#: Measures of suspicion that are made from scores.
-MEASURES = ("margin", "log_odds")
+#: Measures of suspicion that are computed from scores, with what they mean.
+MEASURES: Mapping[str, str] = MappingProxyType(
+    {
+        "margin": "how far the best other label's score is above the given one's; below 0 the given one is preferred",
+        "log_odds": "log-odds against the given label; below 0 it is likelier than all others together",
+    }
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linearcore import LinearCoreLoss
+from linearcore.cleaning import Suspects, _suspects, suspects
 from linearcore.losses.baselines import cross_entropy, generalized_cross_entropy
-from linearcore.noise import Suspects, _suspects, suspects
 
 INF = math.inf
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from sklearn.metrics import roc_auc_score
 
-from linearcore.noise import flagging_auc, flagging_precision
+from linearcore.cleaning import flagging_auc, flagging_precision
 
 
 def draw(seed, rows=300, ties=False):
