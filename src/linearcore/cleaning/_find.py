@@ -27,7 +27,7 @@ class Suspect:
         line: of the file, from 1.
         given: the label as it stands there.
         suggested: the one that the networks prefer; the given one where they agree with it.
-        suspicion: by the measure that was asked for.
+        suspicion: by the chosen measure.
     """
 
     rank: int
@@ -134,7 +134,7 @@ def find_wrong_labels(
     categorical: tuple[str, ...] = (),
     progress: Progress | None = None,
 ) -> Findings:
-    """Trains small networks on a table, fold by fold, and ranks its rows by how much they speak against the label.
+    """Trains small networks on a table, fold by fold, and ranks its rows by how strongly they disagree with the label.
 
     Args:
         table: from `read_table`.
@@ -178,7 +178,7 @@ def find_wrong_labels(
 
 
 def _refuse_own_columns(table: Table) -> None:
-    """A suggested label is no feature: it would tell the networks what they are asked."""
+    """Refuses a table with a column of our own: a suggested label as a feature would reveal the label."""
     taken = [name for name in ADDED if name in table.columns]
     if taken:
         wrong = f"there is a column {taken[0]!r}, which this command adds"

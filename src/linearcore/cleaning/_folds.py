@@ -46,11 +46,11 @@ def out_of_fold_scores(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> OutOfFold:
-    """Deals the rows out to `folds` parts and scores each part by a small network that was trained on all the others.
+    """Splits the rows into `folds` parts and scores each part by a small network that was trained on all the others.
 
     Features are normalised; a network has one hidden layer of rectified units and is trained with Adam. After every epoch
     all rows are scored, and the scores of the epoch that agrees with most given labels are kept: later ones have begun to
-    learn wrong labels by heart. Agreement is with labels as they were given, so that nothing is needed that is not there.
+    memorise wrong labels. Agreement is with the given labels, so that no clean labels are needed.
     Every part has its share of every class. A class with a single row is unknown to the network that scores it.
 
     For tables. For images and text train your own model in the same way, and give its scores to `suspects`.
@@ -95,7 +95,7 @@ def out_of_fold_scores(
         must = f"be an integer from 2 to the number of rows, {len(inputs)}"
         raise ValueError(complaint("folds", must, repr(folds), "5 or 10 are usual"))
     generator = stream_for("folds", seed)
-    fold = _dealt(given, folds, generator)
+    fold = _split(given, folds, generator)
     networks = FoldNetworks(folds, (inputs.shape[1], hidden, num_classes), generator, criterion.last_layer)
     others = [(fold != number).nonzero().squeeze(1) for number in range(folds)]
     best, agreement = torch.empty(0), []
@@ -114,14 +114,14 @@ def out_of_fold_scores(
         ):
             scores = _held_out(networks, inputs, fold)
             agreement.append(float((scores.argmax(1) == given).double().mean()))
-            # The earliest of equals: it has had less time to learn wrong labels by heart.
+            # The earliest of equals: it has had less time to memorise wrong labels.
             if agreement[-1] > max(agreement[:-1], default=-1.0):
                 best = scores
             part.advance()
     return OutOfFold(best, fold, tuple(agreement), 1 + agreement.index(max(agreement)))
 
 
-def _dealt(given: Tensor, folds: int, generator: torch.Generator) -> Tensor:
+def _split(given: Tensor, folds: int, generator: torch.Generator) -> Tensor:
     """(N,) the part of every row: sizes differ by one at most, and so do those of a class in each of them."""
     shuffled = torch.randperm(len(given), generator=generator)
     by_class = shuffled[given[shuffled].sort(stable=True).indices]

@@ -21,13 +21,13 @@ MEASURES: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, eq=False)
 class Suspects:
-    """Labels in the order in which to look at them again.
+    """Given labels, ranked by suspicion.
 
     Attributes:
         suspicion: (N,) float64, the larger the more suspicious. ±inf where a score is −inf.
-        order: (N,) int64, row numbers, the most suspicious first; of equals the one that comes first in the data.
+        order: (N,) int64, row numbers, the most suspicious first; ties in the order of the data.
         suggested: (N,) int64, the best class other than the given one, whether or not the model prefers it; the given one
-            where no other is there.
+            where all other classes are masked out.
         margin: (N,) float64, max_{v≠y} s_v − s_y: positive where the model prefers another label to the given one.
     """
 
@@ -70,11 +70,11 @@ class Suspects:
 
 
 def suspects(scores: Numbers, labels: Labels, *, by: str | Numbers = "margin") -> Suspects:
-    """Ranks given labels by how much a model's scores speak against them.
+    """Ranks given labels by how strongly a model's scores disagree with them.
 
-    A row whose own label the model has learned by heart looks right to it. So take scores from a model that did not see
-    the row (`linearcore.cleaning.out_of_fold_scores`), or one that was stopped early or trained with a loss that does not
-    follow wrong labels. For scores s and given label y, by measure:
+    A model agrees with the labels that it has memorised. So take scores from a model that was not trained on the row
+    (`out_of_fold_scores`), or from one that was stopped early or trained with a robust loss. For scores s and
+    given label y, by measure:
 
         margin     max_{v≠y} s_v − s_y             how far the best other class is ahead
         log_odds   logsumexp_{v≠y} s_v − s_y       the same for all others together: log((1 − p_y)/p_y), p the softmax
@@ -84,7 +84,7 @@ def suspects(scores: Numbers, labels: Labels, *, by: str | Numbers = "margin") -
     tells rows apart for which these round to 0 or 1. With two classes both measures are the same.
 
     Args:
-        scores: (N, C), C ≥ 2, any real dtype: logits or log-probabilities. −inf is a class that is not there.
+        scores: (N, C), C ≥ 2, any real dtype: logits or log-probabilities. Classes with score −inf are masked out.
         labels: (N,) given labels in 0..C−1.
         by: "margin", "log_odds", or numbers (N,) of your own, larger is more suspicious: losses, or their mean over epochs.
 
@@ -160,7 +160,7 @@ def _judged(scores: Tensor, given: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Margin, log-odds and best other class of some rows, in float64."""
     holds("scores", ~scores.isnan() & (scores < torch.inf), "be numbers below +inf", "find out where NaN or inf comes from")
     is_empty = (scores == -torch.inf).all(1)
-    holds("scores", ~is_empty, "have a class that is there in every row", "a row of −inf alone says nothing")
+    holds("scores", ~is_empty, "have a finite entry in every row", "take out rows of −inf alone")
     own = given.unsqueeze(1)
     score = scores.gather(1, own).squeeze(1)
     others = scores.scatter(1, own, -torch.inf)

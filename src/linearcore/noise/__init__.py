@@ -5,10 +5,10 @@ them) and returns `NoisyLabels`: the labels, the rate, the transition counts, th
 
 | law | which labels go wrong | what they become |
 |---|---|---|
-| `symmetric` | all alike | any other class, all alike |
-| `pair_flip` | all alike, or those of some classes | one class, fixed for each class |
+| `symmetric` | each with the same probability | any other class, uniformly |
+| `pair_flip` | each with the same probability, or those of some classes | one class, fixed for each class |
 | `class_conditional` | by class | by class |
-| `instance_dependent` | all alike: the rate is *not* a matter of the input | depends on the input |
+| `instance_dependent` | each with the same probability, whatever the input | depends on the input |
 | `boundary` | those near the decision boundary | the nearest other class |
 | `human_cifar10`, `human_cifar100` | those that people got wrong | what people said |
 

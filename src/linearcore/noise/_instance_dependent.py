@@ -28,11 +28,11 @@ def instance_dependent(
 
         q ~ N(rate, spread²) cut off to [0, 1],    P(ỹ = y) = 1 − q,    P(ỹ = v) = q·softmax_{v≠y}(x·W_y)_v.
 
-    **The rate q knows nothing of x.** Every input is as likely to be wrong as every other; only *what* it becomes depends on
+    **The rate q does not depend on x.** Every input is equally likely to be wrong; only *what* it becomes depends on
     x. Noise that gathers near the decision boundary, as people's does, is `boundary`.
 
     The cut moves the mean of q to rate + spread·(ϕ(a) − ϕ(b))/(Φ(b) − Φ(a)), with a = −rate/spread, b = (1 − rate)/spread:
-    20 % asked for are 20.55 % expected. A rate of 0 would come to 8 %; here it gives clean labels instead.
+    a requested 20 % gives 20.55 % in expectation. A rate of 0 would give 8 %; here it gives clean labels instead.
 
     Four things in circulation go by one name, and the record tells them apart. Long inputs make the softmax hard: pixels of
     0..255, as the released code feeds, give nearly always the class of the largest projection; and since raw inputs share
@@ -84,7 +84,7 @@ def instance_dependent(
     noisy = clean.clone()
     matrix = torch.empty(0)
     for label in range(num_classes):
-        # Drawn for absent classes as well, so that a class's matrix does not hang on what else is in the data.
+        # Drawn for absent classes as well, so that the matrix of a class does not depend on the other labels.
         if label == 0 or projections == "per-class":
             matrix = normal(draw.stream, prepared.width, num_classes)
         for index in (flips & (clean == label)).nonzero().squeeze(1).split(prepared.chunk):

@@ -15,7 +15,7 @@ def linear_posterior(
 ) -> Tensor:
     """Estimates P(y | x) by softmax regression on the other folds of the data.
 
-    Features are normalised, the rows dealt out at random to `folds` parts, and each part gets the probabilities of a model
+    Features are normalised, the rows split at random into `folds` parts, and each part gets the probabilities of a model
     that was fitted to all the others: a model's own rows would look clearer than they are, with many features entirely so.
     Each fit minimises
 

@@ -79,11 +79,11 @@ def test_every_form_and_every_baseline_has_a_name():
 @pytest.mark.parametrize(("rows", "folds"), [(300, 5), (47, 4), (10, 10), (9, 2)])
 def test_parts_are_of_equal_size_and_share_every_class(rows, folds):
     labels = torch.arange(rows) % 3
-    fold = _folds._dealt(labels, folds, torch.Generator().manual_seed(0))
+    fold = _folds._split(labels, folds, torch.Generator().manual_seed(0))
     for of in (fold, *(fold[labels == label] for label in range(3))):
         sizes = of.bincount(minlength=folds)
         assert int(sizes.max() - sizes.min()) <= 1
-    assert not torch.equal(fold, _folds._dealt(labels, folds, torch.Generator().manual_seed(1)))
+    assert not torch.equal(fold, _folds._split(labels, folds, torch.Generator().manual_seed(1)))
 
 
 def test_a_label_does_not_touch_the_scores_of_its_own_row():

@@ -158,7 +158,7 @@ BAD = {
     "range": ((SCORES, [0, 1, 2]), {}, ValueError, r"`labels` must lie in 0\.\.1"),
     "nan": ((SCORES * math.nan, [0] * 3), {}, ValueError, "`scores` must be numbers below .inf, got 6 of 6 entries"),
     "inf": ((SCORES + INF, [0] * 3), {}, ValueError, "`scores` must be numbers below .inf"),
-    "empty row": ((SCORES - INF, [0] * 3), {}, ValueError, "`scores` must have a class that is there in every row"),
+    "empty row": ((SCORES - INF, [0] * 3), {}, ValueError, "`scores` must have a finite entry in every row"),
     "by": ((SCORES, [0] * 3), {"by": "loss"}, ValueError, "`by` must be one of 'margin', 'log_odds', got 'loss'"),
     "by shape": ((SCORES, [0] * 3), {"by": torch.zeros(2)}, ValueError, r"`by` must have shape \(3,\), got \(2,\)"),
     "by nan": ((SCORES, [0] * 3), {"by": torch.zeros(3) * math.nan}, ValueError, "`by` must be numbers"),
