@@ -22,7 +22,7 @@ class Mark:
         limit: what it must reach; `at_most` says from which side.
         name: the contender.
         against: whose time it is divided by, or divides where more is better. None: `key` itself is judged.
-        rivals: all whose fastest is the strongest to compare with.
+        baselines: all whose fastest is the strongest to compare with.
         modes: eager, or replayed as a CUDA graph. Like is compared with like.
         key, unit: which figure of the row, and how many of it make one of the limit's.
     """
@@ -33,7 +33,7 @@ class Mark:
     limit: float
     name: str
     against: str | None = None
-    rivals: tuple[str, ...] = ()
+    baselines: tuple[str, ...] = ()
     at_most: bool = True
     modes: tuple[str, ...] = ("",)
     key: str = "median_ms"
@@ -42,7 +42,7 @@ class Mark:
     def judge(self, rows: Mapping[str, Mapping[str, Any]]) -> list[dict[str, object]]:
         """One verdict a mode; None where somebody was left out."""
         strongest = min(
-            (row[self.key] for name, row in rows.items() if name.removesuffix(GRAPH) in self.rivals), default=None
+            (row[self.key] for name, row in rows.items() if name.removesuffix(GRAPH) in self.baselines), default=None
         )
         found = []
         for mode in self.modes:

@@ -31,7 +31,7 @@ from linearcore._progress import Progress
 from linearcore._record import write_record
 from linearcore._streams import stream_for
 from linearcore.losses import robust_loss
-from linearcore.losses.rivals import cross_entropy, generalized_cross_entropy, unhinged
+from linearcore.losses.baselines import cross_entropy, generalized_cross_entropy, unhinged
 from linearcore.noise import NoisyLabels, instance_dependent, symmetric
 from wrong_labels import Pool, UsageError, letter
 

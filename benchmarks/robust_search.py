@@ -5,7 +5,7 @@ Every candidate trains the same network on CIFAR-10 with 40 % of wrong labels (i
 are as wrong: nobody looks at a true label, neither here nor when choosing from the table. Cross-entropy, GCE and the
 unhinged loss stand beside them. It has no least value and has normed scores (`linearcore.NormedScores`), and so has the
 balanced preset, with a sphere before. `linearcore reproduce noise` tunes what is worth it on a ResNet-18, with the same
-number of tries as its rivals.
+number of tries as the baselines.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from linearcore._progress import Progress
 from linearcore._record import write_record
 from linearcore.losses import robust_loss
 from linearcore.losses._sphere import Norm
-from linearcore.losses.rivals import cross_entropy, generalized_cross_entropy, unhinged
+from linearcore.losses.baselines import cross_entropy, generalized_cross_entropy, unhinged
 from linearcore.reproduce.experiments._noise_images import check_data, draw_labels, read_images
 from linearcore.vision import Recipe, Run, hold_out, train_many
 from linearcore.vision._losses import describe

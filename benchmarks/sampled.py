@@ -162,13 +162,15 @@ def small_cases(args: argparse.Namespace) -> tuple[dict[str, object], list[dict[
         marks.append({"mark": what, "limit": "at most 1.5", "measured": figure, "met": figure <= 1.5})
     for num_tags, least in ((400, None), (1000, 10), (4000, 100)):
         rows = search.get(num_tags, {})
-        rivals = [(SSVM, SAMPLED), (SSVM, SAMPLED + COMPILED), (SSVM + COMPILED, SAMPLED + COMPILED)]
-        for rival, ours in rivals if rows else ():
+        pairs = [(SSVM, SAMPLED), (SSVM, SAMPLED + COMPILED), (SSVM + COMPILED, SAMPLED + COMPILED)]
+        for baseline, ours in pairs if rows else ():
             if ours in rows:
-                figure = round(rows[rival]["median_ms"] / rows[ours]["median_ms"], 2)
+                figure = round(rows[baseline]["median_ms"] / rows[ours]["median_ms"], 2)
                 limit = "the paper's 23" if least is None else f"at least {least}"
                 met = figure >= (23 if least is None else least)
-                marks.append({"mark": f"{rival} ÷ {ours}, {num_tags} tags", "limit": limit, "measured": figure, "met": met})
+                marks.append(
+                    {"mark": f"{baseline} ÷ {ours}, {num_tags} tags", "limit": limit, "measured": figure, "met": met}
+                )
     return {"growth": growth, "search": search}, marks
 
 

@@ -37,19 +37,10 @@ from _harness import command, data_folder
 from linearcore._progress import Progress
 from linearcore._record import write_record
 from linearcore._threads import one_thread
-from linearcore.cleaning import LOSSES, out_of_fold_scores
+from linearcore.cleaning import LOSSES, flagging_auc, flagging_precision, out_of_fold_scores, suspects
 from linearcore.cleaning._folds import normalised
-from linearcore.cleaning._losses import BEHIND
 from linearcore.cleaning._networks import FoldNetworks, train_epochs
-from linearcore.noise import (
-    NoisyLabels,
-    flagging_auc,
-    flagging_precision,
-    instance_dependent,
-    pair_flip,
-    suspects,
-    symmetric,
-)
+from linearcore.noise import NoisyLabels, draw
 
 OUT = Path(__file__).parent / "results" / "wrong_labels.json"
 COMPARED = ("ce", "gce", "lc", "lc-pairwise", "lc-centered", "robust", "balanced", "unhinged")
@@ -68,14 +59,19 @@ class Pool(NamedTuple):
     num_classes: int
 
 
-LAWS: dict[str, Callable[[Pool, int], NoisyLabels]] = {
-    "symmetric 20 %": lambda pool, seed: symmetric(pool.labels, 0.2, num_classes=pool.num_classes, seed=seed),
-    "symmetric 40 %": lambda pool, seed: symmetric(pool.labels, 0.4, num_classes=pool.num_classes, seed=seed),
-    "instance-dependent 40 %": lambda pool, seed: instance_dependent(
-        pool.features, pool.labels, 0.4, num_classes=pool.num_classes, seed=seed, inputs="normalised"
-    ),
-    "pair flip 40 %": lambda pool, seed: pair_flip(pool.labels, 0.4, num_classes=pool.num_classes, seed=seed),
+#: Law of `linearcore.noise`, rate and options.
+LAWS: dict[str, tuple[str, float, dict[str, Any]]] = {
+    "symmetric 20 %": ("symmetric", 0.2, {}),
+    "symmetric 40 %": ("symmetric", 0.4, {}),
+    "instance-dependent 40 %": ("instance_dependent", 0.4, {"inputs": "normalised"}),
+    "pair flip 40 %": ("pair_flip", 0.4, {}),
 }
+
+
+def noisy_labels(pool: Pool, law: str, seed: int) -> NoisyLabels:
+    """Wrong labels for all rows."""
+    name, rate, options = LAWS[law]
+    return draw(name, pool.labels, rate, features=pool.features, num_classes=pool.num_classes, seed=seed, **options)
 
 
 class UsageError(Exception):
@@ -108,7 +104,7 @@ def in_sample(pool: Pool, given: Tensor, loss: str, rate: float, epochs: int, se
     """Scores of all rows by one network that was trained on all of them."""
     generator = torch.Generator().manual_seed(seed)
     inputs = normalised(pool.features)
-    network = FoldNetworks(1, (inputs.shape[1], HIDDEN, pool.num_classes), generator, BEHIND.get(loss, ""))
+    network = FoldNetworks(1, (inputs.shape[1], HIDDEN, pool.num_classes), generator, LOSSES[loss].last_layer)
     rows = [torch.arange(len(inputs))]
     how: Row = {"learning_rate": rate, "epochs": epochs, "batch_size": BATCH, "generator": generator}
     with one_thread():
@@ -231,7 +227,7 @@ def measure(found: dict[str, Pool], seeds: range, epochs: int, laws: list[str]) 
         for name, pool in found.items():
             results[name] = {"rows": len(pool.labels), "num_classes": pool.num_classes, "laws": {}}
             for law in laws:
-                draws = {seed: LAWS[law](pool, seed) for seed in seeds}
+                draws = {seed: noisy_labels(pool, law, seed) for seed in seeds}
                 with progress.part(f"{name}, {law}", len(COMPARED) * len(RATES) * len(seeds), "trainings") as part:
                     losses = {loss: one_loss(pool, draws, loss, epochs, part.advance) for loss in COMPARED}
                 noise = [{"hash": noisy.hash[:16], "wrong": round(noisy.realised_rate, 5)} for noisy in draws.values()]

@@ -215,8 +215,8 @@ kind that did not see the rows, begin with `suspects`: it takes logits or log-pr
 that is not there.
 
 ```python
-from linearcore.cleaning import out_of_fold_scores
-from linearcore.noise import flagging_auc, flagging_precision, suspects, symmetric
+from linearcore.cleaning import flagging_auc, flagging_precision, out_of_fold_scores, suspects
+from linearcore.noise import symmetric
 
 clean = torch.arange(600) % 3
 features = 3 * torch.eye(3)[clean] + torch.randn(600, 3, generator=stream)

@@ -25,3 +25,9 @@ def stream_for(purpose: str, seed: int) -> torch.Generator:
     # torch's Mersenne Twister takes 32 bits of a seed, whatever it is given.
     name = sha256(f"linearcore: {purpose}, {seed}".encode()).digest()[:4]
     return torch.Generator(device="cpu").manual_seed(int.from_bytes(name, "big"))
+
+
+def check_seed(seed: int) -> None:
+    """Raises unless torch takes `seed` as it is."""
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
+        raise ValueError(complaint("seed", "be a non-negative integer below 2**63", repr(seed), "pass 0, for example"))

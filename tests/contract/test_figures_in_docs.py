@@ -213,7 +213,7 @@ def test_what_is_said_about_letters_beside_the_robust_loss() -> None:
     means = {loss: statistics.mean(found) for (law, loss), found in tests.items() if law == "dependent 60 %"}
     assert max(means, key=means.get) == "LC robust, balanced" and min(means, key=means.get) == "LC centered"
     for law in ("dependent 40 %", "dependent 60 %"):
-        ours, rival = tests[law, "LC robust, balanced"], tests[law, "unhinged, normed scores"]
-        assert all(mine > other for mine, other in zip(ours, rival, strict=True))
+        ours, baseline = tests[law, "LC robust, balanced"], tests[law, "unhinged, normed scores"]
+        assert all(mine > other for mine, other in zip(ours, baseline, strict=True))
     even = {loss: statistics.mean(found) for (law, loss), found in tests.items() if law == "symmetric 40 %"}
     assert max(even, key=even.get) == "GCE, q = 0.7, normed scores"

@@ -166,8 +166,8 @@ def test_missed_marks_are_told(told: str) -> None:
     assert "`RobustLinearCoreLoss()`, which misses them as well" in told
 
 
-def test_rival_that_is_ahead(told: str) -> None:
-    assert all(rival > ours for rival, ours in zip(runs("unhinged-tuned", 0.4), runs("balanced", 0.4), strict=True))
+def test_baseline_that_is_ahead(told: str) -> None:
+    assert all(baseline > ours for baseline, ours in zip(runs("unhinged-tuned", 0.4), runs("balanced", 0.4), strict=True))
     by = [gap("unhinged-tuned", "balanced", rate) for rate in (0.4, 0.5)]
     assert f"at 40 % in every seed, by {by[0]:.2f} points in the mean, and at 50 % by {by[1]:.2f}" in told
     share = [learned(method, rate) for rate in (0.4, 0.5) for method in ("balanced", "unhinged-tuned")]
@@ -272,12 +272,12 @@ def test_which_to_take() -> None:
     }
     first, *_, last = ranks["instance-dependent 40 %"]
     assert first == "LC centered" == ranks["0 %"][-1] == ranks["instance-dependent 60 %"][-1] != last
-    ours, rival = "LC robust, balanced", "unhinged, normed scores"
-    assert all(order.index(ours) < order.index(rival) for law, order in ranks.items() if law != "0 %")
+    ours, baseline = "LC robust, balanced", "unhinged, normed scores"
+    assert all(order.index(ours) < order.index(baseline) for law, order in ranks.items() if law != "0 %")
 
 
-def test_advice_beside_the_rivals() -> None:
-    text = words(section("docs/rivals.md", "- **40 % and more wrong", "\n- **"))
+def test_advice_beside_the_baselines() -> None:
+    text = words(section("docs/baselines.md", "- **40 % and more wrong", "\n- **"))
     assert "ahead of all others at 40 % (three seeds) and 50 % (one)" in text
     assert best(0.4) == best(0.5) == "unhinged-tuned"
     assert [len(runs("unhinged-tuned", rate)) for rate in (0.4, 0.5)] == [3, 1]

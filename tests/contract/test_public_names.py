@@ -76,12 +76,12 @@ SIGNATURES = {
 def test_public_names_are_these():
     assert set(lc.__all__) == SURROGATES | FORMS | LOSSES | HEADS
     assert set(noise.__all__) == {
-        "CIFAR10_PAIRS", "NoisyLabels", "Suspects", "boundary", "class_conditional", "flagging_auc", "flagging_precision",
-        "human_cifar10", "human_cifar100", "instance_dependent", "linear_posterior", "pair_flip", "suspects", "symmetric",
+        "CIFAR10_PAIRS", "LAWS", "LabelDraw", "Law", "NoisyLabels", "boundary", "class_conditional", "draw", "human_cifar10",
+        "human_cifar100", "instance_dependent", "linear_posterior", "pair_flip", "symmetric",
     }  # fmt: skip
     assert set(cleaning.__all__) == {
-        "LOSSES", "Findings", "OutOfFold", "Suspect", "Table", "TableError",
-        "find_wrong_labels", "out_of_fold_scores", "read_table",
+        "LOSSES", "MEASURES", "Findings", "NamedLoss", "OutOfFold", "Suspect", "Suspects", "Table", "TableError",
+        "find_wrong_labels", "flagging_auc", "flagging_precision", "out_of_fold_scores", "read_table", "suspects",
     }  # fmt: skip
     assert set(tagging.__all__) == {"StoppedError", "Tagged", "Tagger", "Trained", "Training", "split_dev", "train"}
     assert set(encoders.__all__) == {"BiLSTM", "Encoder", "Numbers", "TransformerEncoder", "encoder_class"}

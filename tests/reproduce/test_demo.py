@@ -175,7 +175,7 @@ def test_a_loss_far_behind_is_told_and_not_drawn(tmp_path):
     assert "<!-- 40 -->" not in text, "the axis ends above it"
 
 
-def test_the_rivals_are_what_their_names_say():
+def test_the_baselines_are_what_their_names_say():
     scores, target = torch.randn(6, 10, generator=torch.Generator().manual_seed(0)), torch.arange(6)
     own = scores.softmax(1).gather(1, target[:, None]).squeeze(1)
     torch.testing.assert_close(LOSSES["GCE"](scores, target), (1 - own**0.7) / 0.7)

@@ -11,9 +11,8 @@ from linearcore._progress import Progress
 from linearcore.cleaning._encoding import Encoded, encode
 from linearcore.cleaning._folds import OutOfFold, out_of_fold_scores
 from linearcore.cleaning._losses import RowLoss
+from linearcore.cleaning._suspects import MEASURES, Suspects, suspects
 from linearcore.cleaning._table import OPENERS, Table, TableError
-from linearcore.noise import Suspects, suspects
-from linearcore.noise._suspects import MEASURES
 
 #: The columns that `Findings.write` adds.
 ADDED = ("suspicion_rank", "suspicion", "suggested_label")
@@ -28,7 +27,7 @@ class Suspect:
         line: of the file, from 1.
         given: the label as it stands there.
         suggested: the one that the networks prefer; the given one where they agree with it.
-        suspicion: by the measure that was asked for.
+        suspicion: by the chosen measure.
     """
 
     rank: int
@@ -135,12 +134,12 @@ def find_wrong_labels(
     categorical: tuple[str, ...] = (),
     progress: Progress | None = None,
 ) -> Findings:
-    """Trains small networks on a table, fold by fold, and ranks its rows by how much they speak against the label.
+    """Trains small networks on a table, fold by fold, and ranks its rows by how strongly they disagree with the label.
 
     Args:
         table: from `read_table`.
         label: the column with the labels.
-        by: "margin" or "log_odds", as in `linearcore.noise.suspects`.
+        by: "margin" or "log_odds", as in `suspects`.
         loss, folds, epochs, learning_rate, seed, progress: as in `out_of_fold_scores`.
         ignore: columns to leave out.
         categorical: columns whose values are categories even if they look like numbers.
@@ -178,18 +177,8 @@ def find_wrong_labels(
     return Findings(table, encoded, found, suspects(found.scores, encoded.labels, by=by))
 
 
-def check_out(out: Path, table: Table) -> None:
-    """Raises unless the ranked table can go there: training first and failing then would be a waste."""
-    if out.exists() and out.samefile(table.name):
-        raise ValueError(complaint("--out", "be another file than the one that is read", out, "name a new file"))
-    if out.is_dir():
-        raise ValueError(complaint("--out", "be a file", f"the folder {out}", "name a file in it"))
-    if not out.parent.is_dir():
-        raise ValueError(complaint("--out", "be a file in a folder that is there", out, "make the folder, or name another"))
-
-
 def _refuse_own_columns(table: Table) -> None:
-    """A suggested label is no feature: it would tell the networks what they are asked."""
+    """Refuses a table with a column of our own: a suggested label as a feature would reveal the label."""
     taken = [name for name in ADDED if name in table.columns]
     if taken:
         wrong = f"there is a column {taken[0]!r}, which this command adds"

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from linearcore._arrays import Features, Labels, Numbers, as_labels, check_num_classes, one_per_row
 from linearcore._checks import complaint, holds, positive
 from linearcore._progress import Progress
-from linearcore._streams import stream_for
+from linearcore._streams import check_seed, stream_for
 from linearcore._threads import one_thread
-from linearcore.cleaning._losses import BEHIND, RowLoss, row_loss
+from linearcore.cleaning._losses import RowLoss, named_loss
 from linearcore.cleaning._networks import FoldNetworks, train_epochs
-from linearcore.noise._arguments import Labels, Numbers, as_labels, check_num_classes, check_seed, one_per_row
-from linearcore.noise._features import Features
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,21 +46,21 @@ def out_of_fold_scores(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> OutOfFold:
-    """Deals the rows out to `folds` parts and scores each part by a small network that was trained on all the others.
+    """Splits the rows into `folds` parts and scores each part by a small network that was trained on all the others.
 
     Features are normalised; a network has one hidden layer of rectified units and is trained with Adam. After every epoch
     all rows are scored, and the scores of the epoch that agrees with most given labels are kept: later ones have begun to
-    learn wrong labels by heart. Agreement is with labels as they were given, so that nothing is needed that is not there.
+    memorise wrong labels. Agreement is with the given labels, so that no clean labels are needed.
     Every part has its share of every class. A class with a single row is unknown to the network that scores it.
 
-    For tables. For images and text train your own model in the same way, and give its scores to `linearcore.noise.suspects`.
+    For tables. For images and text train your own model in the same way, and give its scores to `suspects`.
 
     Args:
         features: (N, D) finite numbers.
         labels: (N,) given labels in 0..C−1.
         num_classes: C ≥ 2.
-        loss: a name (`linearcore.cleaning.LOSSES`; "robust" and "balanced" need C ≥ 3), or a function of scores (B, C) and
-            labels (B,) that gives losses (B,). Scores are normed over the batch for "unhinged" and "balanced".
+        loss: a key of `LOSSES` ("robust" and "balanced" need C ≥ 3), a `Baseline`, or a function of scores (B, C) and labels
+            (B,) that gives losses (B,). Scores are normalised over the batch for "balanced" and baselines without a minimum.
         folds: parts, at least 2 and at most N.
         epochs: passes over the other parts, at most.
         learning_rate: Adam's step size.
@@ -75,7 +74,8 @@ def out_of_fold_scores(
         ValueError: if an argument is out of range, or scores are not finite because the learning rate is too large.
 
     Example:
-        >>> from linearcore.noise import flagging_auc, suspects, symmetric
+        >>> from linearcore.cleaning import flagging_auc, suspects
+        >>> from linearcore.noise import symmetric
         >>> clean = torch.arange(200) % 2
         >>> points = 6 * clean.unsqueeze(1) + torch.randn(200, 2, generator=torch.Generator().manual_seed(0))
         >>> noisy = symmetric(clean, 0.1, num_classes=2, seed=0)
@@ -87,7 +87,7 @@ def out_of_fold_scores(
     with the default settings. The same numbers on every run on a machine.
     """
     _check_settings(num_classes, learning_rate, seed, epochs=epochs, hidden=hidden, batch_size=batch_size)
-    criterion = row_loss(loss, num_classes)
+    criterion = named_loss(loss, num_classes)
     inputs = normalised(features)
     given = as_labels(labels, num_classes).cpu()
     one_per_row(given, len(inputs), "features")
@@ -95,9 +95,8 @@ def out_of_fold_scores(
         must = f"be an integer from 2 to the number of rows, {len(inputs)}"
         raise ValueError(complaint("folds", must, repr(folds), "5 or 10 are usual"))
     generator = stream_for("folds", seed)
-    fold = _dealt(given, folds, generator)
-    behind = BEHIND.get(loss, "") if isinstance(loss, str) else ""
-    networks = FoldNetworks(folds, (inputs.shape[1], hidden, num_classes), generator, behind)
+    fold = _split(given, folds, generator)
+    networks = FoldNetworks(folds, (inputs.shape[1], hidden, num_classes), generator, criterion.last_layer)
     others = [(fold != number).nonzero().squeeze(1) for number in range(folds)]
     best, agreement = torch.empty(0), []
     shown = Progress(io.StringIO()) if progress is None else progress
@@ -115,14 +114,14 @@ def out_of_fold_scores(
         ):
             scores = _held_out(networks, inputs, fold)
             agreement.append(float((scores.argmax(1) == given).double().mean()))
-            # The earliest of equals: it has had less time to learn wrong labels by heart.
+            # The earliest of equals: it has had less time to memorise wrong labels.
             if agreement[-1] > max(agreement[:-1], default=-1.0):
                 best = scores
             part.advance()
     return OutOfFold(best, fold, tuple(agreement), 1 + agreement.index(max(agreement)))
 
 
-def _dealt(given: Tensor, folds: int, generator: torch.Generator) -> Tensor:
+def _split(given: Tensor, folds: int, generator: torch.Generator) -> Tensor:
     """(N,) the part of every row: sizes differ by one at most, and so do those of a class in each of them."""
     shuffled = torch.randperm(len(given), generator=generator)
     by_class = shuffled[given[shuffled].sort(stable=True).indices]

@@ -1,48 +1,70 @@
-"""Losses by the short names that the command line and `out_of_fold_scores` take."""
+"""Losses by the short names that `out_of_fold_scores` and the command line take."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 
 from torch import Tensor
 
 from linearcore._checks import complaint, one_of
-from linearcore.losses import multiclass_loss, robust_loss
-from linearcore.losses.rivals import RIVALS
+from linearcore.losses import FORMS, multiclass_loss, robust_loss
+from linearcore.losses.baselines import BASELINES, Baseline
 
 #: Takes scores (B, C) and class indices (B,), gives losses (B,).
 RowLoss = Callable[[Tensor, Tensor], Tensor]
 
-_RIVALS = {
-    "ce": "cross_entropy",
-    "gce": "generalized_cross_entropy",
-    "sce": "symmetric_cross_entropy",
-    "mae": "mean_absolute_error",
-    "nce+rce": "active_passive_cross_entropy",
-    "unhinged": "unhinged",
-}
 
-#: The linear-core loss in its three forms, the robust ones, and the rivals that are trained most.
-LOSSES: Mapping[str, RowLoss] = MappingProxyType(
+@dataclass(frozen=True, eq=False)
+class NamedLoss:
+    """A `RowLoss` with what it needs.
+
+    Attributes:
+        function: the loss.
+        last_layer: of the network: "" for none; "normed" for `NormedScores`, where a loss has no minimum and scores would
+            diverge; "balanced" for `NormedScores(sphere=True)`.
+        least_classes: the smallest number of classes that it can be trained with.
+    """
+
+    function: RowLoss
+    last_layer: str = ""
+    least_classes: int = 2
+
+    def __call__(self, scores: Tensor, labels: Tensor) -> Tensor:
+        return self.function(scores, labels)
+
+
+def _of_baseline(loss: Baseline) -> NamedLoss:
+    return NamedLoss(partial(loss, reduction="none"), last_layer="" if loss.has_minimum else "normed")
+
+
+#: The linear-core loss in the default form and in every other, the robust ones, and all baselines by their short titles.
+LOSSES: Mapping[str, NamedLoss] = MappingProxyType(
     {
-        "lc": partial(multiclass_loss, form="logodds", reduction="none"),
-        "lc-pairwise": partial(multiclass_loss, form="pairwise", reduction="none"),
-        "lc-centered": partial(multiclass_loss, form="centered", reduction="none"),
-        "robust": partial(robust_loss, reduction="none"),
-        "balanced": partial(robust_loss, norm="class", reduction="none"),
-        **{short: partial(RIVALS[name].function, reduction="none") for short, name in _RIVALS.items()},
+        "lc": NamedLoss(partial(multiclass_loss, reduction="none")),
+        **{f"lc-{form}": NamedLoss(partial(multiclass_loss, form=form, reduction="none")) for form in FORMS},
+        "robust": NamedLoss(partial(robust_loss, reduction="none"), least_classes=3),
+        "balanced": NamedLoss(partial(robust_loss, norm="class", reduction="none"), "balanced", least_classes=3),
+        **{loss.title.lower().replace("–", "-"): _of_baseline(loss) for loss in BASELINES.values()},
     }
 )
-#: Losses whose networks norm their scores: one has no least value, so that they would grow; one is about that.
-BEHIND: Mapping[str, str] = MappingProxyType({"unhinged": "normed", "balanced": "balanced"})
 
 
-def row_loss(loss: str | RowLoss, num_classes: int) -> RowLoss:
-    """The loss of that name; a function is taken as it is."""
-    if not isinstance(loss, str):
-        return loss
-    one_of("loss", loss, LOSSES, "choose one of these, or pass a function")
-    if loss in ("robust", "balanced") and num_classes == 2:
+def named_loss(loss: str | RowLoss, num_classes: int) -> NamedLoss:
+    """The loss of that name; a baseline with what it needs; or a function as it is.
+
+    Raises:
+        ValueError: if there is no such name, or there are too few classes for the loss.
+    """
+    if isinstance(loss, str):
+        one_of("loss", loss, LOSSES, "choose one of these, or pass a function")
+        named = LOSSES[loss]
+    else:
+        named = (
+            loss if isinstance(loss, NamedLoss) else _of_baseline(loss) if isinstance(loss, Baseline) else NamedLoss(loss)
+        )
+    if num_classes < named.least_classes:
         advice = "on its sphere two classes have no gradient; choose 'lc' or 'gce'"
-        raise ValueError(complaint("loss", "be another one where there are two classes", repr(loss), advice))
-    return LOSSES[loss]
+        got = repr(loss) if isinstance(loss, str) else "one for three or more"
+        raise ValueError(complaint("loss", "be another one where there are two classes", got, advice))
+    return named

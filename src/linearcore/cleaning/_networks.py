@@ -17,17 +17,17 @@ class FoldNetworks:
         folds: K.
         sizes: inputs, hidden units, outputs.
         generator: where the starts are drawn from.
-        behind: the last layer: "" for none, "normed" for `linearcore.NormedScores`, "balanced" for those with the sphere.
+        last_layer: "" for none, "normed" for `linearcore.NormedScores`, "balanced" for `NormedScores(sphere=True)`.
     """
 
-    def __init__(self, folds: int, sizes: tuple[int, int, int], generator: torch.Generator, behind: str = "") -> None:
+    def __init__(self, folds: int, sizes: tuple[int, int, int], generator: torch.Generator, last_layer: str = "") -> None:
         self.parameters: list[Tensor] = []
         inputs, hidden, outputs = sizes
         for width, above in ((inputs, hidden), (hidden, outputs)):
             # Uniform in ±1/√width, as torch.nn.Linear starts; the last row is the bias.
             start = (2 * torch.rand(folds, width + 1, above, generator=generator) - 1) / max(1, width) ** 0.5
             self.parameters += [start[:, :-1].clone().requires_grad_(), start[:, -1:].clone().requires_grad_()]
-        self.norm = NormedStack(folds, outputs, sphere=behind == "balanced") if behind else None
+        self.norm = NormedStack(folds, outputs, sphere=last_layer == "balanced") if last_layer else None
 
     def scores(self, inputs: Tensor) -> Tensor:
         """Scores (K, B, C) of inputs (K, B, D) to train on, each network its own."""

@@ -19,9 +19,9 @@ def demo(
 ) -> None:
     """Train one small network with nine losses on digits whose training labels are partly wrong.
 
-    Cross-entropy, hinge, two robust rivals, the linear-core loss in its three forms and the robust one, plain and balanced,
-    get the same network, start, batches and wrong labels. The table says how well each reads clean test digits, whoever
-    wins. Takes a minute or two; writes demo.png, demo.svg and demo.json.
+    Cross-entropy, hinge, GCE, the unhinged loss, the linear-core loss in its three forms and the robust one, plain and
+    balanced, get the same network, start, batches and wrong labels. The table says how well each reads clean test digits,
+    whoever wins. Takes a minute or two; writes demo.png, demo.svg and demo.json.
 
     \b
     Examples

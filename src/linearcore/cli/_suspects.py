@@ -5,20 +5,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from linearcore._checks import one_of
+from linearcore._checks import complaint, one_of
+from linearcore.cleaning import LOSSES, MEASURES, Findings, Table, find_wrong_labels, read_table
 from linearcore.cli._usage import usage_errors
 
-if TYPE_CHECKING:
-    from linearcore.cleaning import Findings
-
-_MEANING = {
-    "margin": "by how much the best other label's score is above the given one's; below 0 the given one is preferred",
-    "log_odds": "log-odds against the given label; below 0 it is likelier than all others together",
-}
 #: Networks have learned next to nothing if they avoid less than this share of the mistakes that one makes by always saying
 #: the most frequent label.
 TOO_LITTLE = 0.1
@@ -54,11 +48,10 @@ def suspects(
         str,
         typer.Option(
             metavar="NAME",
-            help="lc, lc-pairwise, lc-centered, robust or balanced (three labels or more), ce, gce, sce, mae, nce+rce or "
-            "unhinged.",
+            help=f"One of {', '.join(LOSSES)}; robust and balanced need three labels or more.",
         ),
     ] = "gce",
-    by: Annotated[str, typer.Option(metavar="NAME", help="Measure of suspicion: margin or log_odds.")] = "margin",
+    by: Annotated[str, typer.Option(metavar="NAME", help=f"Measure of suspicion: {' or '.join(MEASURES)}.")] = "margin",
     folds: Annotated[int, typer.Option(metavar="N", help="Parts; each is scored by a network trained on the others.")] = 5,
     epochs: Annotated[int, typer.Option(metavar="N", help="Passes over the data, at most.")] = 30,
     rate: Annotated[float, typer.Option(metavar="NUMBER", help="Learning rate.")] = 0.003,
@@ -77,8 +70,6 @@ def suspects(
         linearcore suspects letter.csv.xz --label lettr --loss lc --json
     """
     from linearcore._progress import Progress
-    from linearcore.cleaning import LOSSES, find_wrong_labels, read_table
-    from linearcore.cleaning._find import check_out
 
     # Around the training, too: what it raises is about an option, a column, or a learning rate at which it diverges.
     with usage_errors(), _named_as_options():
@@ -87,7 +78,7 @@ def suspects(
             raise ValueError(f"`--top` must be at least 0, got {top}; pass 20 for example")
         table = read_table(file, delimiter.replace("\\t", "\t"))
         if out is not None:
-            check_out(out, table)
+            _check_out(out, table)
         with Progress() as progress:
             found = find_wrong_labels(
                 table, label, by=by, loss=loss, folds=folds, epochs=epochs, learning_rate=rate, seed=seed,
@@ -102,6 +93,16 @@ def suspects(
         _show(found, top, by, out)
 
 
+def _check_out(out: Path, table: Table) -> None:
+    """Raises unless the ranked table can go there: training first and failing then would be a waste."""
+    if out.exists() and out.samefile(table.name):
+        raise ValueError(complaint("--out", "be another file than the one that is read", out, "name a new file"))
+    if out.is_dir():
+        raise ValueError(complaint("--out", "be a file", f"the folder {out}", "name a file in it"))
+    if not out.parent.is_dir():
+        raise ValueError(complaint("--out", "be a file in a folder that is there", out, "make the folder, or name another"))
+
+
 @contextmanager
 def _named_as_options() -> Iterator[None]:
     """Inside, what the library says of its arguments is said of the options of the command."""
@@ -114,7 +115,7 @@ def _named_as_options() -> Iterator[None]:
         raise ValueError(text) from error
 
 
-def _plain(found: "Findings", settings: dict[str, object], top: int) -> dict[str, object]:
+def _plain(found: Findings, settings: dict[str, object], top: int) -> dict[str, object]:
     """Everything the table says, as JSON values."""
     return {
         "rows": len(found.table.rows),
@@ -130,7 +131,7 @@ def _plain(found: "Findings", settings: dict[str, object], top: int) -> dict[str
     }
 
 
-def _show(found: "Findings", top: int, by: str, out: Path | None) -> None:
+def _show(found: Findings, top: int, by: str, out: Path | None) -> None:
     """What was learned from, the worst rows, and how to read them."""
     from rich.console import Console
     from rich.table import Table
@@ -153,7 +154,7 @@ def _show(found: "Findings", top: int, by: str, out: Path | None) -> None:
         table.add_row(f"{suspect.line}", Text(suspect.given), Text(suspect.suggested), f"{suspect.suspicion:.2f}")
     share = f"{found.prefer_another:,} rows ({_percent(found.prefer_another / rows)})"
     after = [
-        *([f"suspicion: {_MEANING[by]}."] if top else []),
+        *([f"suspicion: {MEASURES[by]}."] if top else []),
         f"Another label is preferred in {share}. That is no estimate of how many are wrong: networks err, too. "
         "Look from the top, and stop where most labels are right.",
     ]

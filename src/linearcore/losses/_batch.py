@@ -20,13 +20,13 @@ def batch_loss(
     scores: Tensor,
     target: Tensor,
     *,
-    weight: Tensor | None,
-    sample_weight: Tensor | None,
-    ignore_index: int,
-    label_smoothing: float,
-    reduction: Reduction,
-    validate: bool,
+    weight: Tensor | None = None,
+    sample_weight: Tensor | None = None,
     class_margin: Tensor | None = None,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    reduction: Reduction = "mean",
+    validate: bool = False,
 ) -> Tensor:
     """Checks the arguments, brings them to rows, asks `row_losses`, and reduces as torch.nn.functional.cross_entropy does.
 

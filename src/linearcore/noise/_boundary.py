@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor
 
+from linearcore._arrays import Labels, Numbers, one_per_row
 from linearcore._checks import complaint, holds, one_of
-from linearcore.noise._arguments import Labels, Numbers, as_labels, check_options, one_per_row
-from linearcore.noise._noisy_labels import NoisyLabels, describe_draw
-from linearcore.noise._stream import seeded, uniform
+from linearcore.noise._label_draw import LabelDraw
+from linearcore.noise._noisy_labels import NoisyLabels
 
 
 def boundary(labels: Labels, rate: float, *, posterior: Numbers, num_classes: int, seed: int, kind: int = 1) -> NoisyLabels:
@@ -53,21 +53,18 @@ def boundary(labels: Labels, rate: float, *, posterior: Numbers, num_classes: in
 
     Zhang et al., Learning with feature-dependent label noise: a progressive approach (ICLR 2021), and its code.
     """
-    check_options(rate, num_classes, seed)
+    draw = LabelDraw.start(labels, num_classes=num_classes, seed=seed, rate=rate)
     one_of("kind", kind, (1, 2, 3), "the paper's Type I is 1")
-    clean = as_labels(labels, num_classes)
     eta = _probabilities(posterior, num_classes)
-    one_per_row(clean, len(eta), "posterior")
-    here = clean.cpu()
+    one_per_row(draw.labels, len(eta), "posterior")
     first, best = eta.max(1)
     second, next_best = eta.scatter(1, best[:, None], -1.0).max(1)
     chances = _polynomial(first - second, kind)
     factor = _factor(chances, float(rate))
-    chance, _ = uniform(seeded(seed), 2, len(here))
-    goal = torch.where(here == best, next_best, best)
-    noisy = torch.where(chance < factor * chances, goal, here)
+    goal = torch.where(draw.clean == best, next_best, best)
+    noisy = torch.where(draw.chance < factor * chances, goal, draw.clean)
     law = {"generator": "boundary", "kind": kind, "factor": float(f"{factor:.6g}")}
-    return describe_draw(clean, noisy.to(clean.device), rate=float(rate), num_classes=num_classes, law=law)
+    return draw.finish(noisy, rate=rate, law=law)
 
 
 def _polynomial(margin: Tensor, kind: int) -> Tensor:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from linearcore._arrays import Labels, Numbers, check_num_classes
 from linearcore._checks import complaint, holds
-from linearcore.noise._arguments import Labels, Numbers, as_labels, check_num_classes, check_seed
-from linearcore.noise._noisy_labels import NoisyLabels, describe_draw
-from linearcore.noise._stream import seeded, uniform, wrong_labels
+from linearcore.noise._label_draw import LabelDraw
+from linearcore.noise._noisy_labels import NoisyLabels
+from linearcore.noise._stream import wrong_labels
 
 
 def class_conditional(labels: Labels, transitions: Numbers | Sequence[Sequence[float]], *, seed: int) -> NoisyLabels:
@@ -50,21 +51,15 @@ def class_conditional(labels: Labels, transitions: Numbers | Sequence[Sequence[f
 
     Cost: O(number of labels · n) time and memory, on the CPU.
     """
-    check_seed(seed)
     matrix = _row_stochastic(transitions)
-    num_classes = len(matrix)
-    clean = as_labels(labels, num_classes)
-    here = clean.cpu().flatten()
-    chance, which = uniform(seeded(seed), 2, len(here))
-    wrong = (1 - matrix.diagonal())[here]
-    flips = (chance < wrong).nonzero().squeeze(1)
-    noisy = here.clone()
-    noisy[flips] = wrong_labels(here[flips], matrix[here[flips]], which[flips])
-    rate = float(wrong.mean()) if len(here) else 0.0
+    draw = LabelDraw.start(labels, num_classes=len(matrix), seed=seed)
+    wrong = (1 - matrix.diagonal())[draw.clean]
+    flips = (draw.chance < wrong).nonzero().squeeze(1)
+    noisy = draw.clean.clone()
+    noisy[flips] = wrong_labels(draw.clean[flips], matrix[draw.clean[flips]], draw.which[flips])
     content = matrix.numpy().astype("<f8").tobytes()
     law = {"generator": "class_conditional", "matrix": hashlib.sha256(content).hexdigest()}
-    noisy = noisy.reshape(clean.shape).to(clean.device)
-    return describe_draw(clean, noisy, rate=rate, num_classes=num_classes, law=law)
+    return draw.finish(noisy, rate=float(wrong.mean()) if len(wrong) else 0.0, law=law)
 
 
 def _row_stochastic(transitions: Numbers | Sequence[Sequence[float]]) -> Tensor:

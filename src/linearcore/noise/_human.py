@@ -5,8 +5,8 @@ from os import PathLike
 import torch
 from torch import Tensor
 
+from linearcore._arrays import Labels, as_labels
 from linearcore._checks import complaint, one_of
-from linearcore.noise._arguments import Labels, as_labels
 from linearcore.noise._label_file import read_columns
 from linearcore.noise._noisy_labels import NoisyLabels, describe_draw
 

@@ -3,11 +3,11 @@
 import torch
 from torch import Tensor
 
+from linearcore._arrays import Features, Labels, Numbers, one_per_row
 from linearcore._checks import complaint, one_of
-from linearcore.noise._arguments import Labels, Numbers, as_labels, check_options, one_per_row
-from linearcore.noise._features import Features
-from linearcore.noise._noisy_labels import NoisyLabels, describe_draw
-from linearcore.noise._stream import normal, seeded, uniform, wrong_labels
+from linearcore.noise._label_draw import LabelDraw
+from linearcore.noise._noisy_labels import NoisyLabels
+from linearcore.noise._stream import normal, uniform, wrong_labels
 
 
 def instance_dependent(
@@ -28,11 +28,11 @@ def instance_dependent(
 
         q ~ N(rate, spread²) cut off to [0, 1],    P(ỹ = y) = 1 − q,    P(ỹ = v) = q·softmax_{v≠y}(x·W_y)_v.
 
-    **The rate q knows nothing of x.** Every input is as likely to be wrong as every other; only *what* it becomes depends on
+    **The rate q does not depend on x.** Every input is equally likely to be wrong; only *what* it becomes depends on
     x. Noise that gathers near the decision boundary, as people's does, is `boundary`.
 
     The cut moves the mean of q to rate + spread·(ϕ(a) − ϕ(b))/(Φ(b) − Φ(a)), with a = −rate/spread, b = (1 − rate)/spread:
-    20 % asked for are 20.55 % expected. A rate of 0 would come to 8 %; here it gives clean labels instead.
+    a requested 20 % gives 20.55 % in expectation. A rate of 0 would give 8 %; here it gives clean labels instead.
 
     Four things in circulation go by one name, and the record tells them apart. Long inputs make the softmax hard: pixels of
     0..255, as the released code feeds, give nearly always the class of the largest projection; and since raw inputs share
@@ -72,30 +72,27 @@ def instance_dependent(
 
     Xia et al., Part-dependent label noise: towards instance-dependent label noise (NeurIPS 2020), and its code.
     """
-    check_options(rate, num_classes, seed)
+    draw = LabelDraw.start(labels, num_classes=num_classes, seed=seed, rate=rate)
     one_of("inputs", inputs, ("raw", "centred", "normalised"))
     one_of("projections", projections, ("per-class", "shared"))
     if isinstance(spread, bool) or not isinstance(spread, int | float) or not 0 <= spread < float("inf"):
         raise ValueError(complaint("spread", "be a number of at least 0", repr(spread), "the released code has 0.1"))
-    clean = as_labels(labels, num_classes)
     prepared = Features.prepared(features, inputs)
-    one_per_row(clean, len(features), "features")
-    here = clean.cpu()
-    stream = seeded(seed)
-    chance, which, place = uniform(stream, 3, len(here))
-    flips = chance < _rates(place, float(rate), float(spread))
-    noisy = here.clone()
+    one_per_row(draw.labels, len(features), "features")
+    clean, place = draw.clean, uniform(draw.stream, len(draw.clean))
+    flips = draw.chance < _rates(place, float(rate), float(spread))
+    noisy = clean.clone()
     matrix = torch.empty(0)
     for label in range(num_classes):
-        # Drawn for absent classes as well, so that a class's matrix does not hang on what else is in the data.
+        # Drawn for absent classes as well, so that the matrix of a class does not depend on the other labels.
         if label == 0 or projections == "per-class":
-            matrix = normal(stream, prepared.width, num_classes)
-        for index in (flips & (here == label)).nonzero().squeeze(1).split(prepared.chunk):
+            matrix = normal(draw.stream, prepared.width, num_classes)
+        for index in (flips & (clean == label)).nonzero().squeeze(1).split(prepared.chunk):
             scores = prepared.rows(index) @ matrix
             scores[:, label] = -torch.inf
-            noisy[index] = wrong_labels(here[index], scores.softmax(1), which[index])
+            noisy[index] = wrong_labels(clean[index], scores.softmax(1), draw.which[index])
     law = {"generator": "instance_dependent", "inputs": inputs, "projections": projections, "spread": float(spread)}
-    return describe_draw(clean, noisy.to(clean.device), rate=float(rate), num_classes=num_classes, law=law)
+    return draw.finish(noisy, rate=rate, law=law)
 
 
 def _rates(place: Tensor, rate: float, spread: float) -> Tensor:

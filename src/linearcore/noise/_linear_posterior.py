@@ -4,9 +4,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from linearcore._arrays import Features, Labels, Numbers, as_labels, check_num_classes, one_per_row
 from linearcore._checks import complaint, positive
-from linearcore.noise._arguments import Labels, Numbers, as_labels, check_num_classes, check_seed, one_per_row
-from linearcore.noise._features import Features
+from linearcore._streams import check_seed
 from linearcore.noise._stream import seeded, uniform
 
 
@@ -15,7 +15,7 @@ def linear_posterior(
 ) -> Tensor:
     """Estimates P(y | x) by softmax regression on the other folds of the data.
 
-    Features are normalised, the rows dealt out at random to `folds` parts, and each part gets the probabilities of a model
+    Features are normalised, the rows split at random into `folds` parts, and each part gets the probabilities of a model
     that was fitted to all the others: a model's own rows would look clearer than they are, with many features entirely so.
     Each fit minimises
 

@@ -1,4 +1,4 @@
-"""What every noise generator returns."""
+"""What every law of label noise returns."""
 
 import hashlib
 from collections.abc import Mapping
@@ -15,8 +15,8 @@ class NoisyLabels:
 
     Attributes:
         labels: the labels after the noise, int64, shape and device of the clean ones.
-        rate: the rate that was asked for, as the generator defines it: mostly the probability that a label is wrong. Where
-            nobody asks (`class_conditional`, labels by people) the share that is wrong, expected or counted.
+        rate: the requested rate, as the law defines it: usually the probability that a label is wrong. For
+            `class_conditional` the expected share of wrong labels, for human labels the counted share.
         transitions: what happened, not the law: entry (i, j) counts the labels that were i and are now j. int64,
             shape (num_classes, num_classes), on the CPU. Divide the rows by their sums to estimate the law.
         hash: the draw's name: SHA-256, in hexadecimal, of `labels` as little-endian int64 in row order. Two machines
@@ -44,7 +44,7 @@ def describe_draw(clean: Tensor, labels: Tensor, *, rate: float, num_classes: in
     Args:
         clean: true labels, int64, any shape.
         labels: the same with noise.
-        rate: the rate that was asked for.
+        rate: the requested rate.
         num_classes: n; both kinds of labels are in 0..n−1.
         law: generator and variant.
     """

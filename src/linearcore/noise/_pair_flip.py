@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from linearcore._arrays import Labels
 from linearcore._checks import complaint
-from linearcore.noise._arguments import Labels, as_labels, check_options
-from linearcore.noise._noisy_labels import NoisyLabels, describe_draw
-from linearcore.noise._stream import seeded, uniform
+from linearcore.noise._label_draw import LabelDraw
+from linearcore.noise._noisy_labels import NoisyLabels
 
 #: CIFAR-10's classes that look alike: truck → automobile, bird → airplane, deer → horse, cat ↔ dog (Patrini et al. 2017).
 CIFAR10_PAIRS: Mapping[int, int] = {9: 1, 2: 0, 4: 7, 3: 5, 5: 3}
@@ -58,14 +58,10 @@ def pair_flip(
     Han et al., Co-teaching (NeurIPS 2018), for the next class; Patrini et al., Making deep neural networks robust to label
     noise (CVPR 2017), for classes that look alike.
     """
-    check_options(rate, num_classes, seed)
-    clean = as_labels(labels, num_classes)
+    draw = LabelDraw.start(labels, num_classes=num_classes, seed=seed, rate=rate)
     partner = _partners(to, num_classes)
-    # The second row decides what a wrong label becomes. Here nothing is left to decide, but the stream stays in step.
-    chance, _ = uniform(seeded(seed), 2, clean.numel()).reshape(2, *clean.shape)
-    noisy = torch.where((chance < rate).to(clean.device), partner.to(clean.device)[clean], clean)
-    law = {"generator": "pair_flip", "to": partner.tolist()}
-    return describe_draw(clean, noisy, rate=float(rate), num_classes=num_classes, law=law)
+    noisy = torch.where(draw.chance < rate, partner[draw.clean], draw.clean)
+    return draw.finish(noisy, rate=rate, law={"generator": "pair_flip", "to": partner.tolist()})
 
 
 def _partners(to: Mapping[int, int] | None, num_classes: int) -> Tensor:

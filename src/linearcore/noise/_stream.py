@@ -6,9 +6,9 @@ what it becomes; both are drawn for every label and first of all, whatever the l
 rate, and two laws that agree somewhere give the same labels there.
 
 What is computed from features (a matrix product, a softmax) may differ in its last bits between two machines. A label then
-differs only if its uniform number, which knows nothing of the features, falls between the two versions of a threshold. With
-3,072 stored pixels and another order of summation these are 1e-11 apart at most and 1e-15 on average, so that one of 50,000
-labels in 10 classes differs with a probability of about 1e-9.
+differs only if its uniform number, which does not depend on the features, falls between the two versions of a threshold.
+With 3,072 stored pixels and another order of summation these are 1e-11 apart at most and 1e-15 on average, so that one of
+50,000 labels in 10 classes differs with a probability of about 1e-9.
 """
 
 import math

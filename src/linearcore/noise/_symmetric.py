@@ -1,8 +1,8 @@
 """Symmetric noise: every wrong label is as likely as every other."""
 
-from linearcore.noise._arguments import Labels, as_labels, check_options
-from linearcore.noise._noisy_labels import NoisyLabels, describe_draw
-from linearcore.noise._stream import seeded, uniform
+from linearcore._arrays import Labels
+from linearcore.noise._label_draw import LabelDraw
+from linearcore.noise._noisy_labels import NoisyLabels
 
 
 def symmetric(labels: Labels, rate: float, *, num_classes: int, seed: int) -> NoisyLabels:
@@ -45,14 +45,9 @@ def symmetric(labels: Labels, rate: float, *, num_classes: int, seed: int) -> No
 
     Cost: O(number of labels) time and memory, on the CPU.
     """
-    check_options(rate, num_classes, seed)
-    clean = as_labels(labels, num_classes)
-    # Both numbers are drawn for every label, wrong or not: this is what makes the draws of two rates nested.
-    chance, which = uniform(seeded(seed), 2, clean.numel()).reshape(2, *clean.shape)
+    draw = LabelDraw.start(labels, num_classes=num_classes, seed=seed, rate=rate)
     # `which` < 1, but its product with n − 1 may round up to n − 1, which would leave the label as it was.
-    step = 1 + (which * (num_classes - 1)).long().clamp(max=num_classes - 2)
-    # Multiplying by the flip keeps `rate = 0` exact; rand never reaches 1, so `rate = 1` is exact too.
-    step = step * (chance < rate)
-    noisy = (clean + step.to(clean.device)) % num_classes
-    law = {"generator": "symmetric"}
-    return describe_draw(clean, noisy, rate=float(rate), num_classes=num_classes, law=law)
+    step = 1 + (draw.which * (num_classes - 1)).long().clamp(max=num_classes - 2)
+    # Multiplying by the flip keeps `rate = 0` exact; `chance` never reaches 1, so `rate = 1` is exact too.
+    noisy = (draw.clean + step * (draw.chance < rate)) % num_classes
+    return draw.finish(noisy, rate=rate, law={"generator": "symmetric"})

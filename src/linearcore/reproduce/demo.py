@@ -20,7 +20,7 @@ from linearcore._checks import complaint
 from linearcore._progress import Progress
 from linearcore._threads import one_thread
 from linearcore.losses import robust_loss
-from linearcore.losses.rivals import generalized_cross_entropy, unhinged
+from linearcore.losses.baselines import generalized_cross_entropy, unhinged
 from linearcore.reproduce._digits import NUM_CLASSES, Digits, noisy_digits
 from linearcore.reproduce._networks import Loss, Networks, train
 

@@ -5,9 +5,11 @@ import torch
 import torch.nn.functional as F
 
 from linearcore import NormedScores
-from linearcore.cleaning import LOSSES, _folds, out_of_fold_scores
+from linearcore.cleaning import LOSSES, _folds, flagging_auc, out_of_fold_scores, suspects
 from linearcore.cleaning._networks import FoldNetworks, train_epochs
-from linearcore.noise import flagging_auc, suspects, symmetric
+from linearcore.losses import FORMS
+from linearcore.losses.baselines import BASELINES
+from linearcore.noise import symmetric
 
 
 def blobs(rows=300, classes=3, seed=0):
@@ -60,20 +62,28 @@ def test_losses_that_want_it_have_normed_scores(loss, monkeypatch):
     monkeypatch.setattr(_folds, "FoldNetworks", spy)
     features, labels = blobs(30)
     found(features, labels, loss=loss, epochs=1)
-    found(features, labels, loss=LOSSES[loss], epochs=1)  # A function is taken as it is.
-    norms = [network.norm for network in made]
-    assert norms[1] is None and (norms[0] is not None) == (loss in ("unhinged", "balanced"))
-    assert norms[0] is None or norms[0].sphere == (loss == "balanced")
+    found(features, labels, loss=LOSSES[loss], epochs=1)
+    found(features, labels, loss=LOSSES[loss].function, epochs=1)  # A function is taken as it is.
+    *norms, without = [network.norm for network in made]
+    assert without is None
+    for norm in norms:
+        assert (norm is not None) == (loss in ("unhinged", "balanced"))
+        assert norm is None or norm.sphere == (loss == "balanced")
+
+
+def test_every_form_and_every_baseline_has_a_name():
+    assert {f"lc-{form}" for form in FORMS} < set(LOSSES) and len(LOSSES) == 3 + len(FORMS) + len(BASELINES)
+    assert {"ce", "gce", "nce+rce", "weston-watkins"} < set(LOSSES) and all(name.isascii() for name in LOSSES)
 
 
 @pytest.mark.parametrize(("rows", "folds"), [(300, 5), (47, 4), (10, 10), (9, 2)])
 def test_parts_are_of_equal_size_and_share_every_class(rows, folds):
     labels = torch.arange(rows) % 3
-    fold = _folds._dealt(labels, folds, torch.Generator().manual_seed(0))
+    fold = _folds._split(labels, folds, torch.Generator().manual_seed(0))
     for of in (fold, *(fold[labels == label] for label in range(3))):
         sizes = of.bincount(minlength=folds)
         assert int(sizes.max() - sizes.min()) <= 1
-    assert not torch.equal(fold, _folds._dealt(labels, folds, torch.Generator().manual_seed(1)))
+    assert not torch.equal(fold, _folds._split(labels, folds, torch.Generator().manual_seed(1)))
 
 
 def test_a_label_does_not_touch_the_scores_of_its_own_row():

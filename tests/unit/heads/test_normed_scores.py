@@ -8,7 +8,7 @@ from torch.func import functional_call, grad, vmap
 from linearcore import LinearCore, NormedScores, vision
 from linearcore.heads._normed_scores import NormedStack
 from linearcore.losses import robust_loss
-from linearcore.losses.rivals import unhinged
+from linearcore.losses.baselines import unhinged
 from linearcore.vision.networks import NETWORKS
 
 #: So wide that the loss is a straight line for whatever is put into it here.

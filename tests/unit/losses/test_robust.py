@@ -11,7 +11,7 @@ from torch import Tensor
 
 from linearcore import Hinge, LinearCore, Logistic, RobustLinearCoreLoss, Surrogate, multiclass_loss
 from linearcore.losses import robust_loss
-from linearcore.losses.rivals import unhinged
+from linearcore.losses.baselines import unhinged
 
 FLOOR = 1e-3  # ε of the docstring.
 #: Inside the core for every margin; with a tail; with two tails; no core at all.

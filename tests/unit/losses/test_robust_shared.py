@@ -13,7 +13,7 @@ from torch.func import grad, vmap
 
 from linearcore import Hinge, LinearCore, Logistic, RobustLinearCoreLoss, Surrogate
 from linearcore.losses import robust_loss
-from linearcore.losses.rivals import unhinged
+from linearcore.losses.baselines import unhinged
 
 FLOOR = 1e-3  # ε of the docstring.
 SURROGATES = {

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from linearcore.noise import (
     CIFAR10_PAIRS,
+    LAWS,
     NoisyLabels,
     boundary,
     class_conditional,
@@ -78,6 +79,10 @@ GENERATORS: dict[str, Draw] = {
 }
 
 every = pytest.mark.parametrize("name", GENERATORS)
+
+
+def test_every_law_is_here():
+    assert {name.replace(",", " ").split()[0] for name in GENERATORS} == set(LAWS)
 
 
 @every

@@ -5,7 +5,8 @@ import pytest
 import torch
 from scipy import special, stats
 
-from linearcore.noise import NoisyLabels, _features, instance_dependent
+from linearcore import _arrays
+from linearcore.noise import NoisyLabels, instance_dependent
 from linearcore.noise._instance_dependent import _rates
 from linearcore.noise._stream import normal, seeded
 
@@ -164,7 +165,7 @@ def test_size_of_the_pieces_does_not_matter(inputs, monkeypatch, tmp_path):
     np.save(tmp_path / "points.npy", points.numpy())
     mapped = np.load(tmp_path / "points.npy", mmap_mode="r")
     whole = instance_dependent(points, labels, 0.4, num_classes=10, seed=5, inputs=inputs)
-    monkeypatch.setattr(_features, "CHUNK", 20 * 7)
+    monkeypatch.setattr(_arrays, "CHUNK", 20 * 7)
     assert instance_dependent(mapped, labels, 0.4, num_classes=10, seed=5, inputs=inputs).hash == whole.hash
 
 

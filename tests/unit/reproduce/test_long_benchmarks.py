@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from linearcore import NormedScores
-from linearcore.losses.rivals import unhinged
+from linearcore.losses.baselines import unhinged
 from linearcore.reproduce.experiments._noise_images import draw_labels, read_images
 from linearcore.vision import hold_out
 

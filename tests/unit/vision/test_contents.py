@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import linearcore as lc
-from linearcore.losses.rivals import EarlyLearning, RivalLoss
+from linearcore.losses.baselines import BaselineLoss, EarlyLearning
 from linearcore.vision._contents import Teller, UnknownError
 from tests.fresh_python import fresh_python
 
@@ -74,7 +74,7 @@ def test_values_are_told_apart():
         (torch.tensor(1.0), torch.tensor([1.0])),
         (nn.Sequential(nn.Linear(1, 1)), nn.Sequential(nn.Linear(1, 1))),
         (EarlyLearning(5, 3), EarlyLearning(6, 3)),
-        (RivalLoss("generalized_cross_entropy", q=0.5), RivalLoss("generalized_cross_entropy", q=0.6)),
+        (BaselineLoss("generalized_cross_entropy", q=0.5), BaselineLoss("generalized_cross_entropy", q=0.6)),
         ({"a": [1, (2,)], "b": {3}}, {"a": [1, (2,)], "b": {4}}),
         (functools.partial(F.cross_entropy, weight=torch.ones(2)), F.cross_entropy),
     ]

@@ -2,7 +2,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from linearcore.losses.rivals import EarlyLearning
+from linearcore.losses.baselines import EarlyLearning
 from linearcore.vision import _evaluation
 from linearcore.vision._evaluation import mean_loss, right_of, scores_of
 from linearcore.vision._losses import SampleLoss

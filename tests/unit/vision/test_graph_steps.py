@@ -4,7 +4,7 @@ from contextlib import nullcontext
 
 import torch
 
-from linearcore.losses.rivals import EarlyLearning
+from linearcore.losses.baselines import EarlyLearning
 from linearcore.vision._losses import SampleLoss
 from linearcore.vision._plan import epoch_plan, epoch_rates
 from linearcore.vision._result import new_network

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import linearcore as lc
-from linearcore.losses.rivals import RIVALS, EarlyLearning, RivalLoss
+from linearcore.losses.baselines import BASELINES, BaselineLoss, EarlyLearning
 from linearcore.vision._losses import SampleLoss, describe, needs_index
 
 CPU = torch.device("cpu")
@@ -27,7 +27,7 @@ class Told:
 
 def test_who_wants_to_know_the_samples_is_told():
     assert needs_index(EarlyLearning(5, 3)) and needs_index(Told()) and needs_index(lambda scores, labels, index: index)
-    for loss in (F.cross_entropy, lc.LinearCoreLoss(), *RIVALS.values(), RivalLoss("unhinged"), max):
+    for loss in (F.cross_entropy, lc.LinearCoreLoss(), *BASELINES.values(), BaselineLoss("unhinged"), max):
         assert not needs_index(loss)
     assert float(SampleLoss(Told(), CPU)(SCORES, LABELS, INDEX)) == 2.0
 
@@ -52,7 +52,7 @@ def test_names_are_the_same_in_every_process():
     loss = functools.partial(lc.multiclass_loss, surrogate=lc.LinearCore(tau=2.0), form="pairwise")
     surrogate = "LinearCore('logistic', tau=2, sides=1, sharpness=1)"
     assert describe(loss) == f"multiclass_loss(form='pairwise', surrogate={surrogate})"
-    assert describe(RIVALS["unhinged"]) == "unhinged"
+    assert describe(BASELINES["unhinged"]) == "unhinged"
     assert describe(functools.partial(F.cross_entropy, weight=max)) == "cross_entropy(weight=max)"
     assert describe(functools.partial(F.cross_entropy, weight=describe)) == "cross_entropy(weight=describe)"
     assert describe(Told()) == "Told(?)"

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from linearcore.losses.rivals import EarlyLearning, generalized_cross_entropy
+from linearcore.losses.baselines import EarlyLearning, generalized_cross_entropy
 from linearcore.vision import Recipe, Run
 from tests.unit.vision.toy_images import CLASSES, LOSS, SHORT, same_weights, toy, without_time
 

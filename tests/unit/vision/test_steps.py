@@ -5,7 +5,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from linearcore.losses.rivals import EarlyLearning
+from linearcore.losses.baselines import EarlyLearning
 from linearcore.vision import Recipe
 from linearcore.vision._losses import SampleLoss
 from linearcore.vision._plan import epoch_plan, epoch_rates

@@ -4,7 +4,7 @@ import functools
 
 import torch
 
-from linearcore.losses.rivals import cross_entropy
+from linearcore.losses.baselines import cross_entropy
 from linearcore.vision import Images, Recipe
 
 CLASSES = ("red", "green", "blue")

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from linearcore.losses import multiclass_loss, robust_loss
-from linearcore.losses.rivals import cross_entropy, generalized_cross_entropy, unhinged
+from linearcore.losses.baselines import cross_entropy, generalized_cross_entropy, unhinged
 from linearcore.surrogates import LinearCore
 from linearcore.vision import Loss
 

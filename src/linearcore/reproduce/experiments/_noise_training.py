@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from linearcore.noise import NoisyLabels, flagging_auc, suspects
+from linearcore.cleaning import flagging_auc, suspects
+from linearcore.noise import NoisyLabels
 from linearcore.reproduce.experiments._noise_images import LAWS, draw_labels, read_images
 from linearcore.reproduce.experiments._noise_losses import LOSSES
 from linearcore.reproduce.experiments._noise_methods import Config

@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from linearcore.noise import flagging_auc
+from linearcore.cleaning import flagging_auc
 from linearcore.reproduce._experiment import Claim, Experiment, Outcome, Part, RecordedRun, Settings, Verdict, verdict
 from linearcore.reproduce.experiments._noise_gradients import (
     BINS,

@@ -43,8 +43,8 @@ def local_logits(head: ChainHead, emissions: Tensor, sites: Tensor, labels: Tens
     tags = labels.masked_fill(~sites, 0)
     scores = local_scores(emissions.transpose(0, 1), head.chain(emissions), tags.t(), times).transpose(0, 1)
     own = tags.unsqueeze(-1)
-    highest_rival = scores.scatter(-1, own, -torch.inf).amax(-1, keepdim=True)
-    raised = torch.maximum(scores.gather(-1, own), _just_above(highest_rival))
+    highest_competitor = scores.scatter(-1, own, -torch.inf).amax(-1, keepdim=True)
+    raised = torch.maximum(scores.gather(-1, own), _just_above(highest_competitor))
     scores = scores.scatter(-1, own, raised)
     # The time of the last site up to here; −1 in front of the first.
     places = torch.arange(sites.shape[1], device=sites.device).expand_as(sites)
@@ -54,6 +54,6 @@ def local_logits(head: ChainHead, emissions: Tensor, sites: Tensor, labels: Tens
 
 
 def _just_above(scores: Tensor) -> Tensor:
-    """The next larger number, so that rounding decides nothing; −inf stays, for there a lone label has no rival."""
+    """The next larger number, so that rounding decides nothing; −inf stays, for there a lone label has no competitor."""
     higher = torch.nextafter(scores.detach(), torch.full_like(scores, torch.inf))
     return torch.where(scores == -torch.inf, scores, scores + (higher - scores.detach()))

@@ -72,7 +72,7 @@ def test_gradients_are_finite_also_under_constraints():
     assert bool(emissions.grad.isfinite().all()) and bool(head.transitions.grad.isfinite().all())
 
 
-def test_a_single_label_needs_no_rival():
+def test_a_single_label_needs_no_competitor():
     head = LinearCoreChain(1, batch_first=True)
     emissions, sites = torch.randn(1, 3, 1), torch.ones(1, 3, dtype=torch.bool)
     assert bool(local_logits(head, emissions, sites, torch.zeros(1, 3, dtype=torch.long)).isfinite().all())

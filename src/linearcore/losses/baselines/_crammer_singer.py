@@ -1,0 +1,28 @@
+"""Crammer and Singer's hinge loss."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from linearcore.losses.baselines._baseline import LabelledRows, baseline
+
+
+@baseline("Crammer–Singer", is_symmetric=False, is_convex=True, is_bounded=False)
+def crammer_singer(rows: LabelledRows) -> Tensor:
+    """One hinge, for the strongest competitor.
+
+    Convex, with kinks. Argmax-consistent only where some class has a probability above one half.
+
+        ℓ(s, y) = max(0, 1 − s_y + max_{v≠y} s_v)
+
+    Reference: Crammer and Singer, *On the Algorithmic Implementation of Multiclass Kernel-based Vector Machines*,
+    JMLR 2001.
+    """
+    scores = rows.scores
+    is_best = torch.arange(scores.shape[-1], device=scores.device) == scores.argmax(-1, keepdim=True)
+    # The best class competes with the second best, all others with the best.
+    second = scores.masked_fill(is_best, -math.inf).amax(-1, keepdim=True)
+    strongest = torch.where(is_best, second, scores.amax(-1, keepdim=True))
+    return F.relu(1 - rows.own(scores - strongest))

@@ -1,0 +1,53 @@
+"""The baselines as a module."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from linearcore._checks import complaint, one_of
+from linearcore.losses import baselines  # The index, which imports this file; its names are looked up later.
+from linearcore.losses.baselines._baseline import Baseline
+
+
+class BaselineLoss(nn.Module):
+    """A baseline as a module: replaces `nn.CrossEntropyLoss()` by changing one line.
+
+    Args:
+        baseline: a key of `BASELINES`, or a `Baseline`.
+        weight: (C) class weights.
+        options: the loss's own options, and `ignore_index`, `label_smoothing`, `reduction` and `validate`.
+
+    Raises:
+        ValueError, TypeError: if a name or an option is wrong; here, and not in the first training step.
+
+    Example:
+        >>> criterion = BaselineLoss("generalized_cross_entropy", q=0.5)
+        >>> criterion(torch.zeros(3, 4), torch.tensor([0, 3, 1]))
+        tensor(1.)
+    """
+
+    weight: Tensor | None
+
+    def __init__(self, baseline: str | Baseline, weight: Tensor | None = None, **options: Any) -> None:
+        super().__init__()
+        if not isinstance(baseline, Baseline):
+            one_of("baseline", baseline, baselines.BASELINES, "choose one of these, or pass a Baseline")
+            baseline = baselines.BASELINES[baseline]
+        if not (weight is None or isinstance(weight, Tensor)):
+            raise TypeError(complaint("weight", "be a torch tensor", type(weight).__name__, "wrap it in torch.as_tensor"))
+        if "sample_weight" in options:
+            advice = "it differs from batch to batch"
+            raise TypeError(complaint("sample_weight", "be passed with the scores", "it as an option", advice))
+        baseline(torch.zeros(0, 2), torch.zeros(0, dtype=torch.long), **options)  # Checks the options.
+        self.baseline = baseline
+        self.options = options
+        self.register_buffer("weight", weight)
+
+    def forward(self, scores: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
+        """The loss of `scores` for `target`; `sample_weight` has the shape of the unreduced loss."""
+        return self.baseline(scores, target, weight=self.weight, sample_weight=sample_weight, **self.options)
+
+    def extra_repr(self) -> str:
+        values = {**self.baseline.options, **self.options}
+        return ", ".join([repr(self.baseline.name), *(f"{option}={value!r}" for option, value in values.items())])
