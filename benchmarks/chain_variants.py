@@ -17,10 +17,10 @@ from _chain_variants import VARIANTS, Variant, VariantModel
 from _harness import command, data_folder
 from _scaled_chain import scaled_accuracy
 from _work import all_runs, complaint_about, parser_for
-from linearcore._record import write_record
 from linearcore.reproduce.experiments import _tag_training as training
 from linearcore.reproduce.experiments._tag_methods import METHODS
 from linearcore.reproduce.experiments._tag_text import SOURCES, check_data, read_text
+from linearcore.runtime import write_record
 from linearcore.tagging._corpus import Corpus
 from linearcore.tagging.encoders import BiLSTM
 

@@ -21,10 +21,9 @@ from rich.table import Table
 from torch import Tensor
 
 from _harness import command, data_folder
-from linearcore._progress import Progress
-from linearcore._record import write_record
 from linearcore.noise import NoisyLabels, instance_dependent
 from linearcore.reproduce.experiments._noise_images import LAWS, check_data, read_images
+from linearcore.runtime import Progress, write_record
 from linearcore.vision import Images
 
 OUT = Path(__file__).parent / "results" / "favourites.json"

@@ -21,12 +21,11 @@ from rich.table import Table
 
 from _harness import command, data_folder
 from linearcore import LinearCore, multiclass_loss
-from linearcore._progress import Progress
-from linearcore._record import write_record
 from linearcore.losses import robust_loss
 from linearcore.losses._sphere import Norm
 from linearcore.losses.rivals import cross_entropy, generalized_cross_entropy, unhinged
 from linearcore.reproduce.experiments._noise_images import check_data, draw_labels, read_images
+from linearcore.runtime import Progress, write_record
 from linearcore.vision import Recipe, Run, hold_out, train_many
 from linearcore.vision._losses import describe
 

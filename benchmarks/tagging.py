@@ -21,9 +21,8 @@ import torch
 
 from _harness import command
 from _tagger import UsageError
-from linearcore._progress import Progress
-from linearcore._record import read_record, write_record
 from linearcore.reproduce.experiments._tag_text import every_tenth
+from linearcore.runtime import Progress, read_record, write_record
 from linearcore.tagging import Tagged, Training, train
 from linearcore.tagging._corpus import digest
 from linearcore.tagging.readers import Sentence, read_sentences

@@ -5,7 +5,6 @@ import json
 import pytest
 import torch
 
-from linearcore._record import read_record
 from linearcore.cli import main
 from linearcore.reproduce._experiment import Settings
 from linearcore.reproduce.experiments import _chain_training, convergence
@@ -26,6 +25,7 @@ from linearcore.reproduce.experiments._chain_training import (
 )
 from linearcore.reproduce.experiments._explicit_steps import Parameters, _sampled_change
 from linearcore.reproduce.experiments.convergence import BATCHES, ONE, RATES, SIZES, SUITED, Runs
+from linearcore.runtime import read_record
 from linearcore.surrogates import LinearCore
 
 EXPLICIT = [key for key, method in METHODS.items() if method.explicit is not None]

@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from linearcore._progress import Progress
-from linearcore._record import read_record
 from linearcore.cli import main
 from linearcore.reproduce._compare import Comparison, compare
 from linearcore.reproduce.demo import BEHIND, LOSSES, DemoResult, DemoSettings, run
 from linearcore.reproduce.demo_figure import far_behind, save_figure
 from linearcore.reproduce.demo_table import legend, reading
+from linearcore.runtime import Progress, read_record
 from tests.fresh_python import fresh_python
 
 DOCS = Path(__file__).parents[2] / "docs"

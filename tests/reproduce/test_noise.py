@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 import torch
 
-from linearcore._record import read_record
 from linearcore.cli import main
 from linearcore.noise import instance_dependent
 from linearcore.reproduce._experiment import After, RecordedRun, Settings
@@ -16,6 +15,7 @@ from linearcore.reproduce.experiments._noise_methods import METHODS, SMALL_METHO
 from linearcore.reproduce.experiments._noise_table import PAPER_RATES, tune_names
 from linearcore.reproduce.experiments._noise_training import Plan, train_run, tune_run
 from linearcore.reproduce.figures import draw
+from linearcore.runtime import read_record
 from linearcore.vision import Run, hold_out
 from tests.reproduce.made_noise import AREAS, AS_IN_THE_PAPER, made_up
 

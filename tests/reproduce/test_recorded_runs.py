@@ -5,8 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from linearcore._progress import Progress
-from linearcore._record import read_record
 from linearcore.cli import main
 from linearcore.reproduce import _parts, _run
 from linearcore.reproduce._experiment import Settings
@@ -14,6 +12,7 @@ from linearcore.reproduce._job import prepare
 from linearcore.reproduce._run import run_experiment
 from linearcore.reproduce.experiments import EXPERIMENTS
 from linearcore.reproduce.report import write_report
+from linearcore.runtime import Progress, read_record
 from tests.reproduce.stub_runs import NAMES, STUB, did
 
 

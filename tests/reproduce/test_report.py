@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from linearcore import LinearCore
-from linearcore._record import write_record
 from linearcore.analysis import certify, regret_ratio
 from linearcore.reproduce._experiment import VERDICTS
 from linearcore.reproduce.experiments import EXPERIMENTS
@@ -20,6 +19,7 @@ from linearcore.reproduce.report._figures import inline_svg
 from linearcore.reproduce.report._page import _ICONS, _ORDER, _parted
 from linearcore.reproduce.report._results import number, plain
 from linearcore.reproduce.report.corrections import CORRECTIONS
+from linearcore.runtime import write_record
 
 CLAIMS = [
     dict(zip(("claim", "paper", "ours", "verdict", "correction"), row, strict=True))

@@ -7,10 +7,10 @@ import time
 import pytest
 import torch
 
-from linearcore._record import read_record
 from linearcore.cli import main
 from linearcore.reproduce._experiment import VERDICTS
 from linearcore.reproduce.experiments import EXPERIMENTS
+from linearcore.runtime import read_record
 
 ORDER = [
     "surrogates",

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from linearcore._progress import Progress
 from linearcore.reproduce import _parts, _run
 from linearcore.reproduce._compute import Done
 from linearcore.reproduce._experiment import Claim, Experiment, Outcome, RecordedRun, Settings
 from linearcore.reproduce._job import prepare
 from linearcore.reproduce._run import run_experiment
+from linearcore.runtime import Progress
 
 
 class Counted:

@@ -6,13 +6,13 @@ import math
 import pytest
 import torch
 
-from linearcore._record import read_record
 from linearcore.cli import main
 from linearcore.kernels import _max_product
 from linearcore.reproduce._experiment import Settings
 from linearcore.reproduce.experiments import _chain_steps, scalability
 from linearcore.reproduce.experiments._chain_steps import METHODS, dense_search, gradient_step, interleaved, training_step
 from linearcore.reproduce.experiments.scalability import LABELS, conclude, slope, upper_slope
+from linearcore.runtime import read_record
 
 TOY = (4, 5, 7)
 

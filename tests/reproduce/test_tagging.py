@@ -5,12 +5,12 @@ import re
 
 import pytest
 
-from linearcore._record import read_record
 from linearcore.cli import main
 from linearcore.reproduce._experiment import After, RecordedRun, Settings
 from linearcore.reproduce.experiments import tagging
 from linearcore.reproduce.experiments._tag_methods import METHODS
 from linearcore.reproduce.experiments._tag_text import read_text
+from linearcore.runtime import read_record
 
 SMOKE = ("crf", "ce", "lc", "lc-rank", "lc-sampled", "ssvm")
 

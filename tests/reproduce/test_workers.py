@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from linearcore._progress import Progress
-from linearcore._record import read_record
 from linearcore.cli import main
 from linearcore.reproduce import _run, _workers
 from linearcore.reproduce._experiment import Settings
@@ -19,6 +17,7 @@ from linearcore.reproduce._job import prepare
 from linearcore.reproduce._run import run_experiment
 from linearcore.reproduce._worker import Order, available_cores
 from linearcore.reproduce.experiments import EXPERIMENTS
+from linearcore.runtime import Progress, read_record
 from tests.reproduce.stub_runs import NAMES, STUB, did, log
 
 #: Whoever starts the tests in the background may have had interrupts ignored, and children inherit that.

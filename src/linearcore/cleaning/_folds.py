@@ -7,13 +7,12 @@ import torch
 from torch import Tensor
 
 from linearcore._checks import complaint, holds, positive
-from linearcore._progress import Progress
 from linearcore._streams import stream_for
-from linearcore._threads import one_thread
 from linearcore.cleaning._losses import BEHIND, RowLoss, row_loss
 from linearcore.cleaning._networks import FoldNetworks, train_epochs
 from linearcore.noise._arguments import Labels, Numbers, as_labels, check_num_classes, check_seed, one_per_row
 from linearcore.noise._features import Features
+from linearcore.runtime import Progress, one_thread
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,13 +6,13 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from linearcore._record import package_version
 from linearcore.cli._certify import certify
 from linearcore.cli._demo import demo
 from linearcore.cli._reproduce import reproduce
 from linearcore.cli._suspects import suspects
 from linearcore.cli._tag import tag
 from linearcore.cli._usage import INTERRUPTED, UsageError
+from linearcore.runtime import package_version
 
 # Plain help: it is also read in logs and pipes. Tracebacks are Python's own, and only for faults of the library.
 app = typer.Typer(name="linearcore", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)

@@ -29,9 +29,7 @@ def demo(
         linearcore demo --seeds 10 --rates 0,0.3,0.6 --out more-noise
         linearcore demo --json | python -m json.tool
     """
-    from linearcore._extras import require
-    from linearcore._progress import Progress
-    from linearcore._record import write_record
+    from linearcore.runtime import Progress, require, write_record
 
     with usage_errors():
         require("sklearn", "scipy", "matplotlib", extra="reproduce")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from linearcore._checks import complaint
 from linearcore.cli._device import check_device
 from linearcore.cli._usage import INTERRUPTED, UsageError, usage_errors
+from linearcore.runtime import complaint
 
 if TYPE_CHECKING:
     from linearcore.reproduce._experiment import Experiment
@@ -58,7 +58,7 @@ def reproduce(
         linearcore reproduce gradients --parts 'lc-*'
         linearcore reproduce --report          only the page, from what is there
     """
-    from linearcore._extras import require
+    from linearcore.runtime import require
 
     with usage_errors():
         require("scipy", "matplotlib", extra="reproduce")
@@ -92,9 +92,9 @@ def _choose(names: list[str], every: bool, report: bool, known: "dict[str, Exper
 
 
 def _run(jobs: "list[Job]", workers: int, fresh: bool) -> "list[Finished]":
-    from linearcore._progress import Progress
     from linearcore.reproduce._run import run_experiment
     from linearcore.reproduce._workers import DeadWorkerError
+    from linearcore.runtime import Progress
 
     for job in jobs:
         if job.takes_days(fresh):

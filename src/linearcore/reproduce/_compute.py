@@ -19,7 +19,7 @@ class Done:
     Args:
         result: JSON values, as they will be read back.
         seconds: how long it took.
-        environment: where it was computed, as `linearcore._record.environment` tells it; empty for a plain function.
+        environment: where it was computed, as `linearcore.runtime.environment` tells it; empty for a plain function.
     """
 
     result: Any

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from linearcore._extras import require
 from linearcore.noise import symmetric
+from linearcore.runtime import require
 
 NUM_CLASSES = 10
 _TEST, _VALIDATION = 450, 300

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from linearcore._checks import complaint, one_of
+from linearcore.runtime import complaint, one_of
 
 Verdict = Literal["holds", "holds with a correction", "does not hold", "not judged", "not run"]
 VERDICTS: tuple[Verdict, ...] = ("holds", "holds with a correction", "does not hold", "not judged", "not run")

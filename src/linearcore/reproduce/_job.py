@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from linearcore._checks import complaint
 from linearcore.reproduce._experiment import Experiment, Part, Settings
 from linearcore.reproduce._folder import make_writable
 from linearcore.reproduce._selection import check_parts, matching
+from linearcore.runtime import complaint
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from typing import Any
 
 import torch
 
-from linearcore._record import write_whole
 from linearcore.reproduce._compute import Done, Work
 from linearcore.reproduce._experiment import Experiment, RecordedRun, Settings
 from linearcore.reproduce._run_record import load_run, save_run
+from linearcore.runtime import write_whole
 
 _PACKAGE = Path(__file__).parents[1]
 

@@ -4,10 +4,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from linearcore._checks import complaint
-from linearcore._progress import Part as Bar
-from linearcore._progress import Progress
-from linearcore._record import environment, write_record
 from linearcore.reproduce._compute import Work, compute
 from linearcore.reproduce._experiment import Outcome, RecordedRun
 from linearcore.reproduce._job import Job
@@ -17,6 +13,8 @@ from linearcore.reproduce._selection import with_needs
 from linearcore.reproduce._worker import Order
 from linearcore.reproduce._workers import Workers
 from linearcore.reproduce.figures import save_figure
+from linearcore.runtime import Part as Bar
+from linearcore.runtime import Progress, complaint, environment, write_record
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from linearcore._record import FORMAT, read_record, write_whole
 from linearcore.reproduce._compute import Done
 from linearcore.reproduce._experiment import RecordedRun
+from linearcore.runtime import RECORD_FORMAT, read_record, write_whole
 
 
 def load_run(path: Path, run: RecordedRun) -> Done | None:
@@ -22,7 +22,7 @@ def load_run(path: Path, run: RecordedRun) -> Done | None:
 
 
 def save_run(path: Path, run: RecordedRun, done: Done, command: str) -> None:
-    """Writes a record that `linearcore._record.read_record` reads.
+    """Writes a record that `linearcore.runtime.read_record` reads.
 
     Args:
         path: the file.
@@ -33,7 +33,7 @@ def save_run(path: Path, run: RecordedRun, done: Done, command: str) -> None:
     record: dict[str, Any] = {
         "command": command,
         "environment": done.environment,
-        "format": FORMAT,
+        "format": RECORD_FORMAT,
         "results": done.result,
         "seconds": round(done.seconds, 3),
         "seed": run.seed,

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from linearcore._checks import complaint
 from linearcore.reproduce._experiment import After, Part
+from linearcore.runtime import complaint
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
-from linearcore._record import environment
 from linearcore.reproduce._compute import as_work, compute
 from linearcore.reproduce._experiment import Experiment, Settings
+from linearcore.runtime import environment
 
 
 @dataclass(frozen=True)

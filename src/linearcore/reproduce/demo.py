@@ -16,13 +16,11 @@ import torch
 import torch.nn.functional as F
 
 import linearcore as lc
-from linearcore._checks import complaint
-from linearcore._progress import Progress
-from linearcore._threads import one_thread
 from linearcore.losses import robust_loss
 from linearcore.losses.rivals import generalized_cross_entropy, unhinged
 from linearcore.reproduce._digits import NUM_CLASSES, Digits, noisy_digits
 from linearcore.reproduce._networks import Loss, Networks, train
+from linearcore.runtime import Progress, complaint, one_thread
 
 #: What the demo compares, in the order of the table: two usual losses, two robust rivals, the linear-core loss in its three
 #: forms, and the robust ones. Hinge and linear-core losses are the same call with another φ.

@@ -1,6 +1,6 @@
 """From a treebank file to a saved tagger and back: readers, encoders, training, evaluation, saved models."""
 
-from linearcore._interrupt import StoppedError
+from linearcore.runtime import StoppedError
 from linearcore.tagging._corpus import Tagged, split_dev
 from linearcore.tagging._settings import Training
 from linearcore.tagging._tagger import Tagger

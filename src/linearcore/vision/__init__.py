@@ -1,6 +1,6 @@
 """Images with right and wrong labels: CIFAR-10 and MNIST's kin, networks, and training with any loss, many runs at once."""
 
-from linearcore._interrupt import StoppedError
+from linearcore.runtime import StoppedError
 from linearcore.vision._cifar10 import cifar10
 from linearcore.vision._download import DownloadError
 from linearcore.vision._idx import fashion_mnist, mnist

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from linearcore._store import differences, is_store, read_store, write_store
+from linearcore.runtime import differences, is_store, read_store, write_store
 from linearcore.vision._result import under
 
 KIND = "training run on images"

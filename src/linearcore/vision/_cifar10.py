@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from linearcore._checks import complaint
-from linearcore._progress import Progress
+from linearcore.runtime import Progress, complaint
 from linearcore.vision._cifar_binary import binary_file, read_binary
 from linearcore.vision._cifar_pickle import pickled_file, read_pickled
 from linearcore.vision._download import download as fetch

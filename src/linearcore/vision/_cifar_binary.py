@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from linearcore._checks import complaint
+from linearcore.runtime import complaint
 
 
 def binary_file(folder: Path, stem: str) -> Path:

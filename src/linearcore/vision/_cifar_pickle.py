@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from linearcore._checks import complaint
+from linearcore.runtime import complaint
 
 
 def pickled_file(folder: Path, stem: str) -> Path:

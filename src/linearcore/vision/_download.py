@@ -11,7 +11,7 @@ from collections.abc import Collection
 from contextlib import nullcontext
 from pathlib import Path, PurePosixPath
 
-from linearcore._progress import Progress
+from linearcore.runtime import Progress
 
 _BLOCK = 1 << 20
 _WAIT = 30.0

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from linearcore._checks import complaint
+from linearcore.runtime import complaint
 from linearcore.vision._images import Images, ImageSets
 
 _GARMENTS = (

@@ -7,8 +7,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from linearcore._checks import complaint, shape
-from linearcore._streams import stream_for
+from linearcore.runtime import complaint, shape, stream_for
 
 #: Shades of grey, and colours.
 _CHANNELS = (1, 3)

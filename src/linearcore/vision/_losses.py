@@ -8,7 +8,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor, nn
 
-from linearcore._checks import complaint
+from linearcore.runtime import complaint
 from linearcore.vision._contents import Teller, UnknownError
 
 #: Called with scores (B, C) float32 and labels (B,), gives the losses (B,) or their mean. One with an argument `index`, or

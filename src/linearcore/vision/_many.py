@@ -4,9 +4,7 @@ import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 
-from linearcore._checks import complaint
-from linearcore._interrupt import Interrupt, StoppedError
-from linearcore._progress import Part, Progress
+from linearcore.runtime import Interrupt, Part, Progress, StoppedError, complaint
 from linearcore.vision._result import Trained
 from linearcore.vision._run import Run
 

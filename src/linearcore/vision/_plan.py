@@ -9,7 +9,7 @@ import math
 import torch
 from torch import Tensor
 
-from linearcore._streams import stream_for
+from linearcore.runtime import stream_for
 from linearcore.vision._settings import Recipe
 
 #: How far an image is moved at most, in pixels.

@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from linearcore._checks import complaint
-from linearcore._store import read_store, write_store
+from linearcore.runtime import complaint, read_store, write_store
 from linearcore.vision._evaluation import scores_of
 from linearcore.vision._images import check_images
 from linearcore.vision._settings import Recipe

@@ -13,8 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from linearcore._checks import complaint
-from linearcore._store import is_store
+from linearcore.runtime import complaint, is_store
 from linearcore.vision._checkpoint import FOLDER, State, load_checkpoint, refuse_other, save_checkpoint
 from linearcore.vision._evaluation import mean_loss, right_of, scores_of
 from linearcore.vision._images import Images, check_images

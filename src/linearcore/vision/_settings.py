@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from linearcore._checks import between, complaint, one_of, positive
+from linearcore.runtime import between, complaint, one_of, positive
 from linearcore.vision.networks import NETWORKS
 
 PRECISIONS = ("auto", "fp32", "bf16")

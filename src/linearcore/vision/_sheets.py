@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from linearcore._checks import complaint
-from linearcore._extras import require
+from linearcore.runtime import complaint, require
 
 _PICTURE, _LABELS = ".webp", ".labels.u8"
 

@@ -5,7 +5,7 @@ from os import PathLike
 
 import torch
 
-from linearcore._progress import Progress
+from linearcore.runtime import Progress
 from linearcore.vision._images import Images
 from linearcore.vision._losses import Loss
 from linearcore.vision._many import train_many

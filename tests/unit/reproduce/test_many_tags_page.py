@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from linearcore._record import write_record
 from linearcore.reproduce._experiment import Outcome
 from linearcore.reproduce.experiments._tag_methods import METHODS
+from linearcore.runtime import write_record
 from tests.unit.reproduce.generated_pages import ROOT, page_module, section, words
 from tests.unit.reproduce.made_tagging import concluded, made_results
 

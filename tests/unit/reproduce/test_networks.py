@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from linearcore import NormedScores
-from linearcore._threads import one_thread
 from linearcore.reproduce._networks import Networks, train
+from linearcore.runtime import one_thread
 
 SEEDS, COPIES, COUNT = (4, 9), 3, 50
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from linearcore._record import write_record
 from linearcore.reproduce._experiment import Settings
 from linearcore.reproduce.experiments import gradient_histogram, noise
+from linearcore.runtime import write_record
 from tests.reproduce.made_noise import AREAS, AS_IN_THE_PAPER, made_up
 from tests.unit.reproduce.generated_pages import page_module, section, words
 from tests.unit.reproduce.test_gradient_histogram import described

@@ -1,6 +1,6 @@
 import pytest
 
-from linearcore._threads import one_thread
+from linearcore.runtime import one_thread
 
 
 @pytest.fixture(autouse=True)

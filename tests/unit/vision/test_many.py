@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from linearcore._progress import Progress
 from linearcore.losses.rivals import EarlyLearning, generalized_cross_entropy, mean_absolute_error
+from linearcore.runtime import Progress
 from linearcore.vision import Run, StoppedError, Trained, train_many
 from linearcore.vision._checkpoint import FOLDER
 from tests.unit.vision.toy_images import LOSS, SHORT, same_weights, toy, without_time

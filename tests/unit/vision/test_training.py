@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import linearcore as lc
-from linearcore._store import StoreError, write_store
+from linearcore.runtime import StoreError, write_store
 from linearcore.vision import Recipe, Trained, train
 from linearcore.vision._checkpoint import differences
 from tests.unit.vision.toy_images import LOSS, SHORT, same_weights, toy, without_time

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from linearcore import noise
-from linearcore._checks import complaint
 from linearcore.noise import NoisyLabels
+from linearcore.runtime import complaint
 from linearcore.vision import Images, ImageSets, cifar10
 
 #: What a reader calls them.

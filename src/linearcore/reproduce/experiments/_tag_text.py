@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import torch
 
-from linearcore._checks import complaint
+from linearcore.runtime import complaint
 from linearcore.tagging import Tagged
 from linearcore.tagging._corpus import digest
 from linearcore.tagging._vocabulary import Vocabulary

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from linearcore._extras import require
 from linearcore.reproduce.experiments._tag_methods import METHODS
 from linearcore.reproduce.experiments._tag_text import SOURCES, Text, read_text
+from linearcore.runtime import require
 from linearcore.tagging import Training
 from linearcore.tagging._batches import Bucket
 from linearcore.tagging._corpus import Batch, Corpus

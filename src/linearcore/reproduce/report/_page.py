@@ -7,9 +7,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from linearcore._checks import complaint
-from linearcore._extras import require
-from linearcore._record import environment
 from linearcore.reproduce._experiment import VERDICTS, Claim, Verdict
 from linearcore.reproduce.experiments import EXPERIMENTS
 from linearcore.reproduce.report._evidence import LIVE, Evidence
@@ -17,6 +14,7 @@ from linearcore.reproduce.report._facts import BASE_LABELS, FORMS, explorer_fact
 from linearcore.reproduce.report._figures import figure_markup
 from linearcore.reproduce.report._results import Experiment, plain, read_experiments
 from linearcore.reproduce.report.corrections import CORRECTIONS, Correction
+from linearcore.runtime import complaint, environment, require
 
 if TYPE_CHECKING:
     from markupsafe import Markup

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from linearcore._checks import complaint
-from linearcore._record import read_record
 from linearcore.reproduce._experiment import Claim, Verdict
 from linearcore.reproduce.report._catalogue import CATALOGUE, Entry
+from linearcore.runtime import complaint, read_record
 
 _ADVICE = "run the experiment again, or delete its folder"
 

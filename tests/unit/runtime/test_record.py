@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-import linearcore._record as records
-from linearcore._record import environment, read_record, write_record
+import linearcore.runtime._record as records
+from linearcore.runtime import environment, read_record, write_record
 
 SETTINGS = {"rates": [0.0, 0.2], "epochs": 3, "name": "φ"}
 

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from linearcore._record import package_version
+from linearcore.runtime._record import package_version
 
 MANIFEST = "linearcore.json"
 #: Raised by one whenever an older version would misread what this one writes.

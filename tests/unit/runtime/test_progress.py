@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from linearcore._progress import Progress, track
+from linearcore.runtime import Progress, track
 from tests.fresh_python import fresh_python
 
 
@@ -84,7 +84,7 @@ def test_terminal_gets_bars_for_all_open_parts():
 
 def test_rich_is_not_imported_for_a_log():
     code = (
-        "import sys; from linearcore._progress import track; list(track(range(2), 'x')); "
+        "import sys; from linearcore.runtime import track; list(track(range(2), 'x')); "
         "sys.exit('rich' in sys.modules or 'rich.progress' in sys.modules)"
     )
     assert fresh_python("-c", code).returncode == 0

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from linearcore._interrupt import Interrupt
+from linearcore.runtime import Interrupt
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

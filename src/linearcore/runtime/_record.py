@@ -17,7 +17,7 @@ from typing import Any
 from linearcore._checks import complaint
 
 #: Raised by one whenever a reader of the old records would misread the new ones.
-FORMAT = 1
+RECORD_FORMAT = 1
 
 
 def environment() -> dict[str, str | int | None]:
@@ -71,7 +71,7 @@ def write_record(
     record: dict[str, Any] = {
         "command": command,
         "environment": environment(),
-        "format": FORMAT,
+        "format": RECORD_FORMAT,
         "results": results,
         "seed": seed,
         "settings": settings,
@@ -95,8 +95,10 @@ def read_record(path: str | PurePath) -> dict[str, Any]:
     except (json.JSONDecodeError, UnicodeDecodeError):
         raise ValueError(complaint("path", "name a record", f"{name}, which is no JSON", advice)) from None
     found = record.get("format") if isinstance(record, dict) else None
-    if found != FORMAT:
-        raise ValueError(complaint("path", f"name a record of format {FORMAT}", f"{name} with format {found}", advice))
+    if found != RECORD_FORMAT:
+        raise ValueError(
+            complaint("path", f"name a record of format {RECORD_FORMAT}", f"{name} with format {found}", advice)
+        )
     return dict(record)
 
 

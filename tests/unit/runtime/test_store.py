@@ -4,7 +4,7 @@ import os
 import pytest
 import torch
 
-from linearcore._store import MANIFEST, StoreError, is_store, read_store, write_store
+from linearcore.runtime._store import MANIFEST, StoreError, is_store, read_store, write_store
 
 TENSORS = {"weight": torch.arange(6.0).view(2, 3), "count": torch.tensor(7), "half": torch.ones(3, dtype=torch.bfloat16)}
 
