@@ -5,10 +5,17 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from linearcore.kernels._control_variate import RunningSlope, controlled_estimate
-from linearcore.kernels._global import Draws, draw_scores, mean_score, pair_estimate, pair_log_weight
 from linearcore.proposals.sequences import SequenceProposal, UniformSequences
 from linearcore.reproduce.experiments._uniform_tags import LENGTH, Losses, UniformTags, no_chain, sites_of
+from linearcore.structured import (
+    Draws,
+    RunningSlope,
+    controlled_estimate,
+    draw_scores,
+    mean_score,
+    pair_estimate,
+    pair_log_weight,
+)
 from linearcore.structures import Hamming
 from linearcore.surrogates import Surrogate
 

@@ -6,13 +6,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from linearcore.kernels._control_variate import RunningSlope
-from linearcore.kernels._global import pair_estimate
 from linearcore.proposals.sequences import SimilarSequences, UniformSequences
 from linearcore.reproduce._experiment import Settings
 from linearcore.reproduce.experiments._plain import plain
 from linearcore.reproduce.experiments._sampled_gradients import around_truth, controlled, over_pairs, stray
 from linearcore.reproduce.experiments._uniform_tags import UniformTags
+from linearcore.structured import RunningSlope, pair_estimate
 from linearcore.surrogates import Hinge, LinearCore, Surrogate
 
 SURROGATES: dict[str, tuple[str, Surrogate]] = {

@@ -6,8 +6,7 @@ from itertools import product
 import pytest
 import torch
 
-from linearcore.kernels._control_variate import RunningSlope, controlled_estimate
-from linearcore.kernels._global import draw_scores, mean_score
+from linearcore.structured import RunningSlope, controlled_estimate, draw_scores, mean_score
 from linearcore.structures import Chain, Sites
 from linearcore.surrogates import Hinge, LinearCore
 

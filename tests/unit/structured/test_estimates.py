@@ -16,7 +16,15 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from linearcore import Exponential, LinearCore, Logistic
-from linearcore.kernels._global import (
+from linearcore.proposals.sequences import (
+    CostlySequences,
+    MixedSequences,
+    Neighbours,
+    SequenceProposal,
+    SimilarSequences,
+    UniformSequences,
+)
+from linearcore.structured import (
     OBJECTIVES,
     Draws,
     centered_estimate,
@@ -26,14 +34,6 @@ from linearcore.kernels._global import (
     mean_score,
     pair_estimate,
     pair_log_weight,
-)
-from linearcore.proposals.sequences import (
-    CostlySequences,
-    MixedSequences,
-    Neighbours,
-    SequenceProposal,
-    SimilarSequences,
-    UniformSequences,
 )
 from linearcore.structures import Chain, Cost, Hamming, Sites, ZeroOne, path_score
 from linearcore.surrogates import Surrogate

@@ -4,15 +4,6 @@ import torch
 from torch import Tensor
 
 from linearcore._checks import complaint, one_of
-from linearcore.kernels import (
-    Draws,
-    centered_estimate,
-    centered_log_weight,
-    draw_scores,
-    mean_score,
-    pair_estimate,
-    pair_log_weight,
-)
 from linearcore.losses import Centered
 from linearcore.proposals.sequences import (
     CostlySequences,
@@ -20,6 +11,15 @@ from linearcore.proposals.sequences import (
     SequenceProposal,
     SimilarSequences,
     UniformSequences,
+)
+from linearcore.structured._estimates import (
+    Draws,
+    centered_estimate,
+    centered_log_weight,
+    draw_scores,
+    mean_score,
+    pair_estimate,
+    pair_log_weight,
 )
 from linearcore.structures import Chain, Cost, Sites
 from linearcore.surrogates import Surrogate
