@@ -3,8 +3,7 @@
 import torch
 
 from linearcore.reproduce.experiments._tag_training import accuracy
-from linearcore.tagging._corpus import Batch
-from linearcore.tagging._model import TaggingModel
+from linearcore.tagging import Batch, TaggingModel
 
 
 @torch.no_grad()

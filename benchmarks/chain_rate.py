@@ -23,7 +23,7 @@ from linearcore.reproduce.experiments import _tag_training as training
 from linearcore.reproduce.experiments._tag_table import fall
 from linearcore.reproduce.experiments._tag_text import SOURCES, check_data, read_text
 from linearcore.runtime import write_record
-from linearcore.tagging._corpus import Corpus
+from linearcore.tagging import Corpus
 
 OUT = Path(__file__).parent / "results" / "chain_rate.json"
 CHAIN_RATES = (1.0, 0.3, 0.1)

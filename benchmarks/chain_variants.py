@@ -21,7 +21,7 @@ from linearcore.reproduce.experiments import _tag_training as training
 from linearcore.reproduce.experiments._tag_methods import METHODS
 from linearcore.reproduce.experiments._tag_text import SOURCES, check_data, read_text
 from linearcore.runtime import write_record
-from linearcore.tagging._corpus import Corpus
+from linearcore.tagging import Corpus
 from linearcore.tagging.encoders import BiLSTM
 
 OUT = Path(__file__).parent / "results" / "chain_variants.json"

@@ -23,8 +23,7 @@ from _harness import command
 from _tagger import UsageError
 from linearcore.reproduce.experiments._tag_text import every_tenth
 from linearcore.runtime import Progress, read_record, write_record
-from linearcore.tagging import Tagged, Training, train
-from linearcore.tagging._corpus import digest
+from linearcore.tagging import Tagged, Training, digest, train
 from linearcore.tagging.readers import Sentence, read_sentences
 
 RESULTS = Path(__file__).parent / "results"

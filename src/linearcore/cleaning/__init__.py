@@ -4,7 +4,7 @@
 scores into a ranking. `read_table` and `find_wrong_labels` do all of it for a CSV file, as `linearcore suspects` does.
 """
 
-from linearcore.cleaning._find import Findings, Suspect, find_wrong_labels
+from linearcore.cleaning._find import Findings, Suspect, check_out, find_wrong_labels
 from linearcore.cleaning._folds import OutOfFold, out_of_fold_scores
 from linearcore.cleaning._losses import LOSSES
 from linearcore.cleaning._table import Table, TableError, read_table
@@ -16,6 +16,7 @@ __all__ = [
     "Suspect",
     "Table",
     "TableError",
+    "check_out",
     "find_wrong_labels",
     "out_of_fold_scores",
     "read_table",

@@ -76,8 +76,7 @@ def suspects(
         linearcore suspects patients.csv --label diagnosis --ignore id --out ranked.csv
         linearcore suspects letter.csv.xz --label lettr --loss lc --json
     """
-    from linearcore.cleaning import LOSSES, find_wrong_labels, read_table
-    from linearcore.cleaning._find import check_out
+    from linearcore.cleaning import LOSSES, check_out, find_wrong_labels, read_table
     from linearcore.runtime import Progress
 
     # Around the training, too: what it raises is about an option, a column, or a learning rate at which it diverges.

@@ -187,7 +187,7 @@ def evaluate(
     from rich.console import Console
     from rich.text import Text
 
-    from linearcore.tagging._evaluation_report import evaluation_report
+    from linearcore.tagging import evaluation_report
 
     console = Console(highlight=False)
     for part in evaluation_report(found, every):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 from torch import Tensor
 
-from linearcore.heads._normed_scores import NormedStack
+from linearcore.heads import NormedStack
 
 #: Takes scores (N, C) and class indices (N,), gives losses (N,).
 Loss = Callable[[Tensor, Tensor], Tensor]

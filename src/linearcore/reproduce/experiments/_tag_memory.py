@@ -9,8 +9,7 @@ import torch
 
 from linearcore.reproduce.experiments._tag_text import Text, read_text
 from linearcore.reproduce.experiments._tag_training import ROWS, Plan, make_batches, make_model, make_stepper
-from linearcore.tagging._corpus import Batch, Corpus
-from linearcore.tagging._steps import Stepper
+from linearcore.tagging import Batch, Corpus, Stepper
 
 #: Memories for which the largest batch is looked for, in GB = 10⁹ bytes, and how closely.
 MEMORIES, CLOSELY = (16, 40, 140), 0.02

@@ -10,7 +10,7 @@ from torch import Tensor
 from linearcore.heads import LinearCoreChain
 from linearcore.proposals import InBatch
 from linearcore.reproduce.experiments._broadcast_crf import BroadcastCRF
-from linearcore.tagging._model import TaggingModel
+from linearcore.tagging import TaggingModel
 from linearcore.tagging.encoders import Encoder
 
 #: Draws of a sampled step, beside the tags of the batch.

@@ -11,8 +11,7 @@ import torch
 from linearcore.reproduce.experiments._tag_memory import count_anew
 from linearcore.reproduce.experiments._tag_text import Text, read_text
 from linearcore.reproduce.experiments._tag_training import ROWS, Plan, make_batches, make_model, make_stepper
-from linearcore.tagging._corpus import Batch, Corpus
-from linearcore.tagging._steps import Stepper
+from linearcore.tagging import Batch, Corpus, Stepper
 
 #: Blocks of timed steps, and steps of a block: where a GPU has to settle, and on a CPU. A step of the broadcast CRF takes as
 #: long as a block of others, and so does a search.

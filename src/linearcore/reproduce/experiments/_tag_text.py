@@ -9,9 +9,7 @@ from typing import TypeVar
 import torch
 
 from linearcore.runtime import complaint
-from linearcore.tagging import Tagged
-from linearcore.tagging._corpus import digest
-from linearcore.tagging._vocabulary import Vocabulary
+from linearcore.tagging import Tagged, Vocabulary, digest
 from linearcore.tagging.readers import read_sentences
 
 #: Words of a sequence, at the least, and tags after inflation: the paper's.

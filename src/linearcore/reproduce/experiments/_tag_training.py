@@ -11,11 +11,7 @@ from torch import Tensor
 from linearcore.reproduce.experiments._tag_methods import METHODS
 from linearcore.reproduce.experiments._tag_text import SOURCES, Text, read_text
 from linearcore.runtime import require
-from linearcore.tagging import Training
-from linearcore.tagging._batches import Bucket
-from linearcore.tagging._corpus import Batch, Corpus
-from linearcore.tagging._model import TaggingModel
-from linearcore.tagging._steps import GraphStepper, Stepper, make_optimizer, rate_at
+from linearcore.tagging import Batch, Bucket, Corpus, GraphStepper, Stepper, TaggingModel, Training, make_optimizer, rate_at
 from linearcore.tagging.encoders import BiLSTM, Encoder
 
 #: The paper's: sequences of a batch, and the accuracy at which its clock stops.
