@@ -2,8 +2,8 @@
 
 import torch
 
-from linearcore.reproduce.experiments._tag_training import accuracy
 from linearcore.tagging import Batch, TaggingModel
+from linearcore_paper.experiments.tagging.training import accuracy
 
 
 @torch.no_grad()

@@ -24,9 +24,9 @@ from _harness import command, data_folder
 from _work import all_runs, complaint_about, parser_for
 from linearcore import LinearCore
 from linearcore.losses import robust_loss
-from linearcore.reproduce.experiments._noise_images import draw_labels, read_images
 from linearcore.runtime import stream_for, write_record
-from linearcore.vision import Images, Recipe, Run
+from linearcore_paper.experiments.noise.images import draw_labels, read_images
+from linearcore_paper.vision import Images, Recipe, Run
 
 OUT = Path(__file__).parent / "results" / "core_width.json"
 LAW, RATES = "instance", (0.0, 0.4)

@@ -33,7 +33,7 @@ assert state() == before
     "module",
     [
         *("linearcore", "linearcore.noise", "linearcore.structures", "linearcore.analysis"),
-        *("linearcore.cleaning", "linearcore.tagging", "linearcore.vision"),
+        *("linearcore.cleaning", "linearcore.tagging", "linearcore_paper.vision"),
     ],
 )
 def test_nothing_optional_is_imported(module):

@@ -5,9 +5,10 @@ import inspect
 import pytest
 
 import linearcore as lc
-from linearcore import cleaning, noise, runtime, structured, tagging, vision
+from linearcore import cleaning, noise, runtime, structured, tagging
 from linearcore.tagging import encoders, readers
-from linearcore.vision import networks
+from linearcore_paper import vision
+from linearcore_paper.vision import networks
 from tests.fresh_python import fresh_python
 
 SURROGATES = {
@@ -103,7 +104,7 @@ def test_public_names_are_these():
     assert set(readers.__all__) == names
     assert set(vision.__all__) == {
         "DownloadError", "ImageSets", "Images", "Loss", "Recipe", "Run", "StoppedError", "Trained", "cifar10",
-        "fashion_mnist", "hold_out", "mnist", "train", "train_many",
+        "describe", "fashion_mnist", "hold_out", "mnist", "train", "train_many",
     }  # fmt: skip
     assert set(networks.__all__) == {"NETWORKS", "resnet18", "small_network"}
 

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sized
 from contextlib import contextmanager
+from importlib.util import find_spec
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO, TypeVar
 
@@ -74,7 +75,8 @@ class Progress:
     def __enter__(self) -> Self:
         if self._stream is None:
             self._stream = sys.stderr
-        if self._stream.isatty():
+        # Without rich a terminal gets the lines of a log.
+        if self._stream.isatty() and find_spec("rich") is not None:
             self._bars = _bars(self._stream)
             self._bars.start()
         return self

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from linearcore._extras import require
 from linearcore.runtime._record import package_version
 
 MANIFEST = "linearcore.json"
@@ -64,8 +65,10 @@ def write_store(
         files: paths relative to `folder` of files that are there already and belong to it.
 
     Raises:
+        MissingExtraError: if safetensors is not installed.
         OSError: if something cannot be written.
     """
+    require("safetensors", extra="tagging")
     from safetensors.torch import save
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -102,8 +105,10 @@ def read_store(folder: Path, kind: str) -> Stored:
     """Reads what `write_store` wrote, every file checked against its hash first.
 
     Raises:
+        MissingExtraError: if safetensors is not installed.
         StoreError: in one line, if `folder` holds no such thing, or something in it is missing or damaged.
     """
+    require("safetensors", extra="tagging")
     from safetensors import SafetensorError
     from safetensors.torch import load
 
