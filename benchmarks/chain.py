@@ -31,7 +31,7 @@ from _harness import Contender, captured, command, free_bytes, interleaved_times
 from linearcore.kernels import Labels, dense_rows, local_scores
 from linearcore.runtime import write_record
 from linearcore.structures import Sites
-from linearcore_paper.experiments.tagging.broadcast_crf import BroadcastCRF
+from linearcore_paper.experiments.tagging.methods import BroadcastCRF
 
 try:
     import torchcrf

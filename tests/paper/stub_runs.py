@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from matplotlib.figure import Figure
 
 from linearcore_paper.runner import After, Claim, Experiment, Outcome, Part, RecordedRun, Settings
 
@@ -67,7 +68,10 @@ def _conclude(results: dict[str, Any], settings: Settings) -> Outcome:
     return Outcome([Claim("it tunes", "3", str(results["final"]["score"]), "holds")], results, "no picture")
 
 
-STUB = Experiment("stub", "tunes", "nowhere", "nothing", {"smoke": "0 s", "paper": "0 s"}, parts, _conclude)
+STUB = Experiment(
+    "stub", "A stub", "Does it tune?", "tunes", "nowhere", "nothing", {"smoke": "0 s", "paper": "0 s"},
+    parts, _conclude, Figure,
+)  # fmt: skip
 
 
 def log(folder: Path) -> list[dict[str, Any]]:

@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from linearcore_paper.drawing import draw
 from linearcore_paper.experiments import gradient_histogram
 from linearcore_paper.experiments.noise.methods import Config
 from linearcore_paper.experiments.noise.training import Plan
@@ -32,7 +31,7 @@ def groups(wrong, right):
 
 def histogram_verdicts(ce, lc):
     found = gradient_histogram.conclude({"run_ce_seed1": ce, "run_lc_seed1": lc}, PAPER)
-    assert draw("gradient-histogram", found.data).axes
+    assert gradient_histogram.EXPERIMENT.draw(found.data).axes
     return [claim.verdict for claim in found.claims]
 
 
@@ -69,7 +68,7 @@ def test_every_reading_is_judged_for_itself():
 
 def test_figure_and_words_have_both_readings():
     found = gradient_histogram.conclude({"run_ce_seed1": BROAD, "run_lc_seed1": NINTH}, PAPER)
-    panels = draw("gradient-histogram", found.data).axes
+    panels = gradient_histogram.EXPERIMENT.draw(found.data).axes
     titles = ["CE as in the paper", "LC as in the paper"]
     assert [panel.get_title() for panel in panels] == [
         f"{title}, {reading}" for reading in gradient_histogram.READINGS for title in titles

@@ -9,7 +9,6 @@ import torch
 from linearcore.cli import main
 from linearcore.noise import instance_dependent
 from linearcore.runtime import read_record
-from linearcore_paper.drawing import draw
 from linearcore_paper.experiments import noise
 from linearcore_paper.experiments.noise import training as noise_training
 from linearcore_paper.experiments.noise.images import LAWS, draw_labels, read_images
@@ -385,11 +384,11 @@ def test_failed_runs_count_as_nothing_and_are_told():
     assert "robust, balanced failed by margin" in found.claims[7].ours
     # The first of equals, since the best has failed.
     assert next(choice for choice in found.data["choices"] if choice["row"] == "gce-tuned")["chosen"] == 0
-    assert draw("noise", found.data).axes
+    assert noise.EXPERIMENT.draw(found.data).axes
 
 
 def test_figure_shows_every_row_and_the_papers_numbers():
-    figure = draw("noise", noise.conclude(made_up(), PAPER).data)
+    figure = noise.EXPERIMENT.draw(noise.conclude(made_up(), PAPER).data)
     rates, other = figure.axes
     words = {text.get_text() for text in rates.texts}
     assert {text.removeprefix("╌╌ ") for text in words} == {method.label for method in METHODS.values()}

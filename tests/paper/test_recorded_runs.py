@@ -16,7 +16,7 @@ from tests.paper.stub_runs import NAMES, STUB, did
 @pytest.fixture
 def place(monkeypatch, tmp_path):
     """A folder with data for the stub, which the command line knows."""
-    monkeypatch.setattr(_run, "save_figure", lambda name, data, folder: None)
+    monkeypatch.setattr(_run, "save_figure", lambda *figure: None)
     monkeypatch.setitem(EXPERIMENTS, "stub", STUB)
     (tmp_path / "data").mkdir()
     return tmp_path
@@ -71,7 +71,7 @@ def test_the_record_says_what_was_run_where_and_nothing_of_the_machine(place):
 
 def test_a_run_outlives_changes_of_source_and_torch_but_a_plain_part_does_not(place, monkeypatch):
     go(place)
-    monkeypatch.setattr(_parts, "_sources", lambda name: [])
+    monkeypatch.setattr(_parts, "_sources", lambda name: {})
     monkeypatch.setattr(_parts.torch, "__version__", "99")
     assert go(place)[0] == ["plain"]
 

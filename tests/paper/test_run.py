@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from matplotlib.figure import Figure
 
 from linearcore.runtime import Progress
 from linearcore_paper.runner import Claim, Experiment, Outcome, RecordedRun, Settings, _parts, _run, prepare, run_experiment
@@ -18,8 +19,9 @@ class Counted:
 
     def experiment(self) -> Experiment:
         return Experiment(
-            "counted", "counts", "nowhere", "nothing", {"smoke": "0 s", "paper": "0 s"}, self.parts, self.conclude
-        )
+            "counted", "Counting", "Does it count?", "counts", "nowhere", "nothing", {"smoke": "0 s", "paper": "0 s"},
+            self.parts, self.conclude, Figure,
+        )  # fmt: skip
 
     def parts(self, settings: Settings):
         def part(name: str):
@@ -39,7 +41,7 @@ class Counted:
 
 @pytest.fixture
 def counted(monkeypatch) -> Counted:
-    monkeypatch.setattr(_run, "save_figure", lambda name, data, folder: None)
+    monkeypatch.setattr(_run, "save_figure", lambda *figure: None)
     return Counted()
 
 
@@ -80,8 +82,7 @@ def test_other_settings_are_done_anew(counted, tmp_path, other):
 def test_other_code_is_done_anew(counted, tmp_path, monkeypatch):
     source = tmp_path / "source.py"
     source.write_text("one = 1")
-    monkeypatch.setattr(_parts, "_PACKAGE", tmp_path)
-    monkeypatch.setattr(_parts, "_sources", lambda name: [source])
+    monkeypatch.setattr(_parts, "_sources", lambda name: {"source.py": source})
     go(counted, tmp_path)
     assert go(counted, tmp_path).kept == 4
     source.write_text("one = 2")

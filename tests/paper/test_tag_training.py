@@ -16,8 +16,7 @@ from linearcore.tagging.encoders._rows import Rows, collate_rows, cut_into_rows
 from linearcore_paper.experiments.tagging import memory as tag_memory
 from linearcore_paper.experiments.tagging import paces as tag_paces
 from linearcore_paper.experiments.tagging import training as tag_training
-from linearcore_paper.experiments.tagging.broadcast_crf import BroadcastCRF
-from linearcore_paper.experiments.tagging.methods import METHODS, BroadcastModel
+from linearcore_paper.experiments.tagging.methods import METHODS, BroadcastCRF, BroadcastModel
 from linearcore_paper.experiments.tagging.text import SOURCES, Text, read_text
 from linearcore_paper.experiments.tagging.training import (
     ENCODINGS,

@@ -33,7 +33,7 @@ main(["reproduce", "stub", "--workers", "2", "--data", {{data!r}}, "--out", {{ou
 
 @pytest.fixture
 def place(monkeypatch, tmp_path):
-    monkeypatch.setattr(_run, "save_figure", lambda name, data, folder: None)
+    monkeypatch.setattr(_run, "save_figure", lambda *figure: None)
     monkeypatch.setitem(EXPERIMENTS, "stub", STUB)
     (tmp_path / "data").mkdir()
     return tmp_path

@@ -1,8 +1,10 @@
+import json
 from dataclasses import replace
 
 import pytest
 import torch
 
+import linearcore as lc
 from linearcore.losses.rivals import EarlyLearning, generalized_cross_entropy
 from linearcore_paper.vision import Recipe, Run
 from tests.paper.vision.toy_images import CLASSES, LOSS, SHORT, same_weights, toy, without_time
@@ -180,3 +182,10 @@ def test_images_that_do_not_fit_get_no_scores(images, error, message):
             looked.scores(images)
         assert "\n" not in str(caught.value)
         assert looked.scores(TEST.images[:0]).shape == (0, 3)
+
+
+@pytest.mark.parametrize("loss", [LOSS, lc.LinearCoreLoss(reduction="none"), EarlyLearning(len(DATA.labels), 3)])
+def test_a_folder_is_known_wherever_the_code_lies(loss, tmp_path):
+    # Keys of a time when this package was `linearcore.vision` are still found: they name no module and hash no code of ours.
+    key = Run(DATA, loss, SHORT, out=tmp_path).key
+    assert "linearcore" not in json.dumps(key) and "#" not in key["loss"].replace("tensor#", "")

@@ -7,7 +7,8 @@ from tests.fresh_python import fresh_python
 WITHOUT = """
 import importlib.metadata, sys
 sys.modules.update(dict.fromkeys({missing!r}))
-importlib.metadata.entry_points = lambda **group: {commands}
+installed = importlib.metadata.entry_points  # torch asks for others
+importlib.metadata.entry_points = lambda group: {commands} if group == "linearcore.commands" else installed(group=group)
 from linearcore.cli import main
 main(sys.argv[1:])
 """

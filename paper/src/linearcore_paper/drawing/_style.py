@@ -3,8 +3,7 @@
 Figures are light cards with dark text, so that they read the same on a light and on a dark page.
 """
 
-from collections.abc import Sequence
-from importlib import import_module
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -156,18 +155,7 @@ def name_axes(axes: "Axes", x: str, y: str, title: str) -> None:
     axes.set_title(title)
 
 
-def draw(name: str, data: dict[str, Any]) -> "Figure":
-    """The figure of an experiment.
-
-    Args:
-        name: of the experiment.
-        data: `results.data` of its record.
-    """
-    figure: Figure = import_module(f"linearcore_paper.experiments.{name.replace('-', '_')}.figure").draw(data)
-    return figure
-
-
-def save_figure(name: str, data: dict[str, Any], folder: Path) -> tuple[Path, Path]:
+def save_figure(name: str, draw: "Callable[[dict[str, Any]], Figure]", data: dict[str, Any], folder: Path) -> None:
     """Draws a figure and saves it as NAME.svg and NAME.png in `folder`; the same data give the same files.
 
     Raises:
@@ -175,12 +163,10 @@ def save_figure(name: str, data: dict[str, Any], folder: Path) -> tuple[Path, Pa
     """
     from matplotlib import rc_context
 
-    svg, png = folder / f"{name}.svg", folder / f"{name}.png"
     # Fixed ids and no date, so that equal data give equal files.
     with rc_context(dict(STYLE)):
-        figure = draw(name, data)
-        figure.savefig(svg, metadata={"Date": None})
+        figure = draw(data)
+        figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
         # Where everything stands is known now; finding it out a second time is a good part of the drawing.
         figure.set_layout_engine("none")
-        figure.savefig(png, dpi=160, metadata={"Software": None})
-    return svg, png
+        figure.savefig(folder / f"{name}.png", dpi=160, metadata={"Software": None})

@@ -1,41 +1,27 @@
-"""The experiments by name, in the order in which the paper tells them. A new one is one file and one line here."""
+"""The experiments by name, in the order in which the paper tells them. A new one is one folder and one line here."""
 
-from linearcore_paper.experiments import (
-    convergence,
-    counterexample,
-    gradient_histogram,
-    gradients,
-    noise,
-    optimization,
-    rates,
-    scalability,
-    surfaces,
-    surrogates,
-    tagging,
-    thresholds,
-    vanishing_core,
-    variance,
-)
+from importlib import import_module
+
 from linearcore_paper.runner import Experiment
 
-EXPERIMENTS: dict[str, Experiment] = {
-    module.EXPERIMENT.name: module.EXPERIMENT
-    for module in (
-        surrogates,
-        rates,
-        thresholds,
-        vanishing_core,
-        surfaces,
-        gradients,
-        counterexample,
-        noise,
-        gradient_histogram,
-        optimization,
-        convergence,
-        scalability,
-        tagging,
-        variance,
-    )
-}
+_FOLDERS = (
+    "surrogates",
+    "rates",
+    "thresholds",
+    "vanishing_core",
+    "surfaces",
+    "gradients",
+    "counterexample",
+    "noise",
+    "gradient_histogram",
+    "optimization",
+    "convergence",
+    "scalability",
+    "tagging",
+    "variance",
+)
+
+_FOUND: tuple[Experiment, ...] = tuple(import_module(f"{__name__}.{folder}").EXPERIMENT for folder in _FOLDERS)
+EXPERIMENTS = {experiment.name: experiment for experiment in _FOUND}
 
 __all__ = ["EXPERIMENTS"]

@@ -7,8 +7,42 @@ from pathlib import Path
 from typing import Any
 
 from linearcore.runtime import complaint, read_record
-from linearcore_paper.report._catalogue import CATALOGUE, Entry
+from linearcore_paper.experiments import EXPERIMENTS
 from linearcore_paper.runner import Claim, Verdict
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the page says of an experiment before it has results.
+
+    Attributes:
+        name: as `linearcore reproduce` knows it, and the name of its folder.
+        title: its heading on the page.
+        place: where the paper has it.
+        question: what it asks, in a sentence.
+    """
+
+    name: str
+    title: str
+    place: str
+    question: str
+
+
+#: In the paper, and not yet here.
+_PLANNED = (
+    Entry(
+        "ngram",
+        "Training for n‑gram overlap",
+        "appendix K",
+        "Does training for a target beat training for Hamming cost on that target?",
+    ),
+)
+#: In the order of the page.
+CATALOGUE = (
+    *(Entry(item.name, item.title, item.paper, item.question) for item in EXPERIMENTS.values()),
+    *_PLANNED,
+)
+NAMES = tuple(entry.name for entry in CATALOGUE)
 
 _ADVICE = "run the experiment again, or delete its folder"
 

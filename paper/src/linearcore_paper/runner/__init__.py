@@ -13,8 +13,7 @@ from linearcore_paper.runner._experiment import (
     Verdict,
     verdict,
 )
-from linearcore_paper.runner._folder import make_writable
-from linearcore_paper.runner._job import Job, prepare
+from linearcore_paper.runner._job import Job, make_writable, prepare
 from linearcore_paper.runner._run import Finished, run_experiment
 from linearcore_paper.runner._workers import DeadWorkerError
 

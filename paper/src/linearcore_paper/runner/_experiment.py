@@ -1,16 +1,19 @@
 """What an experiment is: parts that can be done one by one, and a conclusion that weighs the paper's claims.
 
-An experiment computes and judges; it neither draws nor prints nor writes. All that leaves it is plain JSON values, so that
-a figure or a page can be made years later from the file alone.
+An experiment computes and judges; it neither prints nor writes. What it computes is plain JSON values, so that its figure
+or a page can be made years later from the file alone.
 """
 
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from linearcore.runtime import complaint, one_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Verdict = Literal["holds", "holds with a correction", "does not hold", "not judged", "not run"]
 VERDICTS: tuple[Verdict, ...] = ("holds", "holds with a correction", "does not hold", "not judged", "not run")
@@ -146,25 +149,31 @@ class Experiment:
     """An experiment, known to the command line by its name.
 
     Args:
-        name: lower case, words joined by hyphens; its figure is drawn by `figures/<name with underscores>.py`.
+        name: lower case, words joined by hyphens; its folder is `experiments/<name with underscores>`.
+        title: its heading on the page.
+        question: what it asks, in a sentence.
         shows: one line on what it shows.
         paper: where in the paper it belongs, for example "Figure 2, section 3.4".
-        needs: what it needs beyond the extra `reproduce`; "nothing" if that is all.
+        needs: what it needs beyond linearcore-paper; "nothing" if that is all.
         cost: for each scale, how long it takes on two cores.
         parts: Settings ↦ named pieces of work, in order. A finished piece is kept and not done again, so a piece should be
             as large as one would mind losing. The name is also that of its file: letters, digits, `.`, `-` and `_`. A
             function of a module, not a lambda, since other processes look it up there.
         conclude: results of all parts by name, and Settings ↦ Outcome. Quick, since it is done every time.
+        draw: `Outcome.data` ↦ the figure; it computes nothing.
         wants_gpu: whether the paper's size takes days without one.
     """
 
     name: str
+    title: str
+    question: str
     shows: str
     paper: str
     needs: str
     cost: Mapping[str, str]
     parts: Callable[[Settings], Mapping[str, Part]]
     conclude: Callable[[dict[str, Any], Settings], Outcome]
+    draw: "Callable[[dict[str, Any]], Figure]"
     wants_gpu: bool = False
 
 

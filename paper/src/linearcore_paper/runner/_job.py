@@ -6,7 +6,6 @@ from pathlib import Path
 
 from linearcore.runtime import complaint
 from linearcore_paper.runner._experiment import Experiment, Part, Settings
-from linearcore_paper.runner._folder import make_writable
 from linearcore_paper.runner._selection import check_parts, matching
 
 
@@ -72,6 +71,18 @@ def prepare(experiments: Sequence[Experiment], settings: Settings, out: Path, on
     for job in jobs:
         make_writable(job.parts_folder)
     return jobs
+
+
+def make_writable(folder: Path) -> None:
+    """Makes the folder and writes to it, so that a bad one is found before the work and not after it.
+
+    Raises:
+        OSError: if it cannot be made or written to.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    probe = folder / ".linearcore-probe"
+    probe.touch()
+    probe.unlink()
 
 
 def _parts(experiment: Experiment, settings: Settings) -> Mapping[str, Part]:

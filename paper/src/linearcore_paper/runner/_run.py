@@ -104,5 +104,5 @@ def _write(job: Job, outcome: Outcome, machines: list[str]) -> dict[str, Any]:
         told["runs_on"] = machines
     path = folder / "results.json"
     record = write_record(path, command=job.command, settings=told, results=results, seed=settings.seed)
-    save_figure(experiment.name, results["data"], folder)
+    save_figure(experiment.name, experiment.draw, results["data"], folder)
     return record

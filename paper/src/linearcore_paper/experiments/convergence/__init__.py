@@ -13,6 +13,7 @@ import torch
 
 from linearcore_paper.experiments._plain import plain
 from linearcore_paper.experiments.convergence.data import NOISE, Task
+from linearcore_paper.experiments.convergence.figure import draw
 from linearcore_paper.experiments.convergence.training import (
     METHODS,
     SAMPLES,
@@ -299,10 +300,13 @@ def _alt(one: Runs, suited: Runs, errors: dict[str, float]) -> str:
 
 EXPERIMENT = Experiment(
     name="convergence",
+    title="Sequence tagging against the clock",
+    question="How fast does the test error of a synthetic tagger fall?",
     shows="test error of a tagger against seconds: searching, summing, all candidates, sampled ones, whole sequences",
     paper="Figure 11, appendix E",
     needs="nothing; a C++ compiler for the paper's scale, without which steps are slower",
     cost={"smoke": "10 s", "paper": "8 min"},
     parts=parts,
     conclude=conclude,
+    draw=draw,
 )

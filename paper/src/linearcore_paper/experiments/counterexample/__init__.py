@@ -13,6 +13,7 @@ from linearcore.analysis import counterexample, rate
 from linearcore.structures import Sequences
 from linearcore.surrogates import LinearCore
 from linearcore_paper.experiments._plain import plain, span
+from linearcore_paper.experiments.counterexample.figure import draw
 from linearcore_paper.runner import Claim, Experiment, Outcome, PartFunction, Settings, verdict
 
 DELTAS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
@@ -176,10 +177,13 @@ def _alt(rows: list[dict[str, Any]]) -> str:
 
 EXPERIMENT = Experiment(
     name="counterexample",
+    title="The search for counterexamples",
+    question="Is the surrogate regret of a wrong answer always at least τ times its target regret?",
     shows="ratio of surrogate to target regret for all forms: the sum loss has no linear bound, the centered form has",
     paper="against Theorems 4.1 and 5.1",
     needs="nothing",
     cost={"smoke": "8 s", "paper": "3 min"},
     parts=parts,
     conclude=conclude,
+    draw=draw,
 )

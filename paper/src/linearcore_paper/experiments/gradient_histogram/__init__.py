@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from linearcore.noise import flagging_auc
+from linearcore_paper.experiments.gradient_histogram.figure import draw
 from linearcore_paper.experiments.gradient_histogram.gradients import (
     BINS,
     HIGH,
@@ -164,11 +165,14 @@ def _percent(share: float) -> str:
 
 EXPERIMENT = Experiment(
     name="gradient-histogram",
+    title="Gradients of clean and wrong labels",
+    question="Late in training, how hard do wrong labels still push?",
     shows="how hard right and wrong labels push late in training, with cross-entropy and with a linear core",
     paper="Figure 5, section 4.3",
     needs="for the paper's scale --data with CIFAR-10, and a GPU",
     cost={"smoke": "2 s", "paper": "4 min on an H200 with --workers 2, beside four other runs"},
     parts=parts,
     conclude=conclude,
+    draw=draw,
     wants_gpu=True,
 )

@@ -7,6 +7,7 @@ import numpy as np
 
 from linearcore.surrogates import LinearCore, Logistic, Surrogate
 from linearcore_paper.experiments._plain import plain
+from linearcore_paper.experiments.gradients.figure import draw
 from linearcore_paper.runner import Claim, Experiment, Outcome, PartFunction, Settings, verdict
 
 SURROGATES: dict[str, tuple[str, Surrogate]] = {
@@ -88,10 +89,13 @@ def _alt(results: dict[str, Any]) -> str:
 
 EXPERIMENT = Experiment(
     name="gradients",
+    title="Gradients against the margin",
+    question="How hard does each loss push a sample, given its margin?",
     shows="gradient size against margin: constant in the core, varying for the logistic loss; above 1 for two-sided ones",
     paper="Figure 4, section 4.3",
     needs="nothing",
     cost={"smoke": "1 s", "paper": "1 s"},
     parts=parts,
     conclude=conclude,
+    draw=draw,
 )

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from linearcore_paper.experiments.noise.claims import MIDDLE, alt, judge_claims
+from linearcore_paper.experiments.noise.figure import draw
 from linearcore_paper.experiments.noise.images import LAWS, SOURCES, check_data
 from linearcore_paper.experiments.noise.methods import METHODS, SMALL_METHODS, Config, Method
 from linearcore_paper.experiments.noise.table import (
@@ -122,11 +123,14 @@ def _papers() -> dict[str, list[list[float]]]:
 
 EXPERIMENT = Experiment(
     name="noise",
+    title="Learning from wrong labels",
+    question="Which loss keeps its test accuracy when training labels are wrong?",
     shows="test accuracy of a ResNet-18 on CIFAR-10 against the rate of wrong training labels, loss by loss",
     paper="Table 2, section 4.3",
     needs="for the paper's scale --data with CIFAR-10, and a GPU",
     cost={"smoke": "5 s", "paper": "100 min on an H200 with --workers 4 and CUDA MPS"},
     parts=parts,
     conclude=conclude,
+    draw=draw,
     wants_gpu=True,
 )

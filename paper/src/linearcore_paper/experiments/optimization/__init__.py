@@ -16,6 +16,7 @@ from torch import Tensor
 
 from linearcore.surrogates import Hinge, LinearCore, Surrogate
 from linearcore_paper.experiments._plain import plain, span
+from linearcore_paper.experiments.optimization.figure import draw
 from linearcore_paper.runner import Claim, Experiment, Outcome, PartFunction, Settings, verdict
 
 STEP, LAMBDA = 0.1, 0.05
@@ -158,10 +159,13 @@ def _alt(hinge: dict[str, Any], core: dict[str, Any], floors: list[float]) -> st
 
 EXPERIMENT = Experiment(
     name="optimization",
+    title="Stalling and converging",
+    question="At a fixed step, does the hinge stall where the linear core converges?",
     shows="fixed steps of full gradients: the hinge stalls, linear-core converges; with one-sample steps both stall",
     paper="Figure 6, section 5.3",
     needs="nothing",
     cost={"smoke": "3 s", "paper": "15 s"},
     parts=parts,
     conclude=conclude,
+    draw=draw,
 )

@@ -6,6 +6,7 @@ from typing import Any
 from linearcore.surrogates import LinearCore, Logistic, Surrogate
 from linearcore_paper.experiments._coin import coin
 from linearcore_paper.experiments._plain import span
+from linearcore_paper.experiments.rates.figure import draw
 from linearcore_paper.runner import Claim, Experiment, Outcome, PartFunction, Settings, verdict
 
 SURROGATES: dict[str, tuple[str, Surrogate]] = {
@@ -58,10 +59,13 @@ def _alt(cores: list[dict[str, Any]], logistic: dict[str, Any]) -> str:
 
 EXPERIMENT = Experiment(
     name="rates",
+    title="Rates of convergence",
+    question="How fast does the excess error of a biased coin fall with the excess surrogate risk?",
     shows="0-1 regret against surrogate regret on a biased coin: slope 1 for linear-core, one half for logistic",
     paper="Figure 2, section 3.4",
     needs="nothing",
     cost={"smoke": "1 s", "paper": "1 s"},
     parts=parts,
     conclude=conclude,
+    draw=draw,
 )

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from linearcore_paper.experiments._plain import plain
+from linearcore_paper.experiments.scalability.figure import draw
 from linearcore_paper.experiments.scalability.steps import (
     INPUTS,
     LENGTH,
@@ -261,10 +262,13 @@ def _alt(tables: Sequence[Table], threads: Sequence[int]) -> str:
 
 EXPERIMENT = Experiment(
     name="scalability",
+    title="Cost against the number of tags",
+    question="How does the time of one step grow with the tag set?",
     shows="time of a training step against the number of tags: searching and summing grow, sampling does not",
     paper="Figure 7, section 5.4; Figure 12, appendix E",
     needs="nothing, but an idle machine",
     cost={"smoke": "4 s", "paper": "2 min"},
     parts=parts,
     conclude=conclude,
+    draw=draw,
 )

@@ -9,6 +9,7 @@ from torch import Tensor
 from linearcore.losses import Centered, Form, LogOdds, Pairwise, multiclass_loss
 from linearcore.surrogates import LinearCore, Surrogate
 from linearcore_paper.experiments._plain import plain
+from linearcore_paper.experiments.surfaces.figure import draw
 from linearcore_paper.runner import Claim, Experiment, Outcome, PartFunction, Settings, verdict
 
 #: The paper's two surfaces, two-sided as there, and the two forms of ours, whose default is one-sided.
@@ -107,10 +108,13 @@ def _alt(surfaces: list[dict[str, Any]]) -> str:
 
 EXPERIMENT = Experiment(
     name="surfaces",
+    title="Three-class surfaces",
+    question="What does the sum loss look like over the scores of three classes?",
     shows="three-class loss over the two margins of the true class: affine in the core, convex everywhere",
     paper="Figure 3, section 4.1",
     needs="nothing",
     cost={"smoke": "1 s", "paper": "2 s"},
     parts=parts,
     conclude=conclude,
+    draw=draw,
 )

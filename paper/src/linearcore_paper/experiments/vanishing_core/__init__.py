@@ -18,6 +18,7 @@ import torch
 from linearcore.surrogates import BASES, LinearCore, Logistic
 from linearcore_paper.experiments._coin import coin
 from linearcore_paper.experiments._plain import plain, span
+from linearcore_paper.experiments.vanishing_core.figure import draw
 from linearcore_paper.runner import Claim, Experiment, Outcome, PartFunction, Settings, verdict
 
 TAUS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
@@ -141,10 +142,13 @@ def _alt(limits: list[dict[str, Any]]) -> str:
 
 EXPERIMENT = Experiment(
     name="vanishing-core",
+    title="A vanishing core",
+    question="What is left of the rate when the core shrinks to nothing?",
     shows="the linear rate is lost as τ → 0: slope one half, or three quarters for C2 bases; where it turns is predicted",
     paper="Figure 10, appendix C",
     needs="nothing",
     cost={"smoke": "2 s", "paper": "2 s"},
     parts=parts,
     conclude=conclude,
+    draw=draw,
 )

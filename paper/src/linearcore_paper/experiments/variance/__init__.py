@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from linearcore_paper.experiments._plain import plain, span
+from linearcore_paper.experiments.variance.figure import draw
 from linearcore_paper.experiments.variance.single_sites import local_draws
 from linearcore_paper.experiments.variance.uniform_tags import LENGTH
 from linearcore_paper.experiments.variance.variances import (
@@ -170,10 +171,13 @@ def _alt(data: dict[str, Any]) -> str:
 
 EXPERIMENT = Experiment(
     name="variance",
+    title="Variance of sampled gradients",
+    question="Does the variance stay under its bound, whatever the size of the output space?",
     shows="variance of sampled gradients: 1/K, flat in the number of tags for the average, not for the weighted sum",
     paper="Theorem 5.3, appendix J",
     needs="nothing",
     cost={"smoke": "8 s", "paper": "30 s"},
     parts=parts,
     conclude=conclude,
+    draw=draw,
 )
