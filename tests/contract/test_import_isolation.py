@@ -105,7 +105,8 @@ def test_without_safetensors_saving_says_what_to_install(tmp_path):
     "module",
     [
         *("linearcore", "linearcore.noise", "linearcore.structures", "linearcore.analysis"),
-        *("linearcore.cleaning", "linearcore.tagging", "linearcore_paper.vision"),
+        *("linearcore.cleaning", "linearcore.tagging", "linearcore.runtime", "linearcore.cli"),
+        *("linearcore_paper.vision", "linearcore_paper.experiments"),
     ],
 )
 def test_nothing_optional_is_imported(module):
@@ -116,8 +117,8 @@ def test_nothing_optional_is_imported(module):
     assert not set(new) & set(OPTIONAL)
 
 
-def test_command_line_does_not_import_an_extra():
-    run = fresh_python("-c", LISTS_NEW_MODULES.format(module="linearcore.cli"))
+def test_commands_import_no_extra_but_their_own():
+    run = fresh_python("-c", LISTS_NEW_MODULES.format(module="linearcore.cli._app"))
     assert run.returncode == 0, run.stderr
     assert not set(run.stdout.split()) & (set(OPTIONAL) - {"typer", "rich"})
 

@@ -25,6 +25,14 @@ def test_track_takes_an_iterator_of_unknown_length(capsys):
     assert "letters: 2 steps" in capsys.readouterr().err
 
 
+def test_a_terminal_without_rich_gets_lines(monkeypatch):
+    monkeypatch.setattr("linearcore.runtime._progress.find_spec", lambda name: None)
+    terminal = Terminal()
+    with Progress(terminal) as progress:
+        assert list(progress.track("ab", "letters")) == ["a", "b"]
+    assert terminal.getvalue().startswith("letters: 2 steps in ") and terminal.getvalue().count("\n") == 1
+
+
 def test_nested_parts_are_indented_and_finish_inside_out():
     log = io.StringIO()
     with Progress(log) as progress:
