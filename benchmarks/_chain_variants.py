@@ -10,7 +10,7 @@ import linearcore as lc
 from linearcore.heads import LinearCoreChain
 from linearcore.kernels import Labels, dense_rows
 from linearcore.surrogates import Surrogate
-from linearcore.tagging._model import TaggingModel
+from linearcore.tagging import TaggingModel
 from linearcore.tagging.encoders import Encoder
 
 #: Candidates of a site where two sites change together, the true tag besides.

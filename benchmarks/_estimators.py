@@ -10,9 +10,8 @@ from torch import Tensor, nn
 
 import linearcore as lc
 from _proposal_methods import FLATTENED, HARD_UNIFORM, HARD_UNIGRAM, IN_BATCH, MIXTURE, PROPOSALS, UNIFORM
-from linearcore.kernels._control_variate import RunningSlope, controlled_estimate
-from linearcore.kernels._global import draw_scores, log_similarity_mass, mean_score
 from linearcore.proposals.sequences import Neighbours, UniformSequences
+from linearcore.structured import RunningSlope, controlled_estimate, draw_scores, log_similarity_mass, mean_score
 from linearcore.structures import Hamming, Sites
 
 LOCAL = (UNIFORM, FLATTENED, MIXTURE, HARD_UNIFORM, HARD_UNIGRAM, IN_BATCH)

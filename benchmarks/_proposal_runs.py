@@ -19,8 +19,8 @@ import linearcore as lc
 from _proposal_methods import ALL, CRF, STRUCTURED, TOKEN, Draws, Method
 from _tagger import Corpus, Recipe, Tagger, encode, padded, training_batches, turkish
 from linearcore.optim import SparseAdamW
-from linearcore.reproduce.experiments._chain_data import Chains, Task
-from linearcore.reproduce.experiments._chain_training import batches as chain_batches
+from linearcore_paper.experiments.convergence.data import Chains, Task
+from linearcore_paper.experiments.convergence.training import batches as chain_batches
 
 #: Inputs or word forms, tags, and the mask where there is padding.
 Batch = tuple[Tensor, Tensor, Tensor | None]

@@ -2,9 +2,8 @@
 
 import torch
 
-from linearcore.reproduce.experiments._tag_training import accuracy
-from linearcore.tagging._corpus import Batch
-from linearcore.tagging._model import TaggingModel
+from linearcore.tagging import Batch, TaggingModel
+from linearcore_paper.experiments.tagging.training import accuracy
 
 
 @torch.no_grad()

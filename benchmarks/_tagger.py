@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import linearcore as lc
-from linearcore._progress import track
-from linearcore.reproduce.experiments._tag_text import every_tenth
+from linearcore.runtime import track
 from linearcore.tagging.readers import read_sentences
+from linearcore_paper.experiments.tagging.text import every_tenth
 
 TURKISH = ("tr_web", "tr_wiki")  # the files of the Turkish Web Treebank
 

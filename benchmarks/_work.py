@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from linearcore._progress import Progress
+from linearcore.runtime import Progress
 
 #: What a run depends on, what does it, and with which arguments.
 Run = tuple[dict[str, Any], Callable[..., dict[str, Any]], tuple[Any, ...]]

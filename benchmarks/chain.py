@@ -28,10 +28,10 @@ from torch import Tensor, nn
 import linearcore as lc
 from _chain_marks import CRF, GRAPH, PEERS, TOKENS, judge, show_marks
 from _harness import Contender, captured, command, free_bytes, interleaved_times, milliseconds, peak_bytes, show
-from linearcore._record import write_record
 from linearcore.kernels import Labels, dense_rows, local_scores
-from linearcore.reproduce.experiments._broadcast_crf import BroadcastCRF
+from linearcore.runtime import write_record
 from linearcore.structures import Sites
+from linearcore_paper.experiments.tagging.methods import BroadcastCRF
 
 try:
     import torchcrf

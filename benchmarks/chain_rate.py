@@ -19,11 +19,11 @@ from rich.table import Table
 from _harness import command, data_folder
 from _scaled_chain import scaled_accuracy
 from _work import all_runs, complaint_about, parser_for
-from linearcore._record import write_record
-from linearcore.reproduce.experiments import _tag_training as training
-from linearcore.reproduce.experiments._tag_table import fall
-from linearcore.reproduce.experiments._tag_text import SOURCES, check_data, read_text
-from linearcore.tagging._corpus import Corpus
+from linearcore.runtime import write_record
+from linearcore.tagging import Corpus
+from linearcore_paper.experiments.tagging import training as training
+from linearcore_paper.experiments.tagging.table import fall
+from linearcore_paper.experiments.tagging.text import SOURCES, check_data, read_text
 
 OUT = Path(__file__).parent / "results" / "chain_rate.json"
 CHAIN_RATES = (1.0, 0.3, 0.1)

@@ -17,12 +17,12 @@ from _chain_variants import VARIANTS, Variant, VariantModel
 from _harness import command, data_folder
 from _scaled_chain import scaled_accuracy
 from _work import all_runs, complaint_about, parser_for
-from linearcore._record import write_record
-from linearcore.reproduce.experiments import _tag_training as training
-from linearcore.reproduce.experiments._tag_methods import METHODS
-from linearcore.reproduce.experiments._tag_text import SOURCES, check_data, read_text
-from linearcore.tagging._corpus import Corpus
+from linearcore.runtime import write_record
+from linearcore.tagging import Corpus
 from linearcore.tagging.encoders import BiLSTM
+from linearcore_paper.experiments.tagging import training as training
+from linearcore_paper.experiments.tagging.methods import METHODS
+from linearcore_paper.experiments.tagging.text import SOURCES, check_data, read_text
 
 OUT = Path(__file__).parent / "results" / "chain_variants.json"
 #: Factors of the transitions when decoding; 1 is what was trained, 0 each tag on its own.

@@ -23,11 +23,10 @@ from rich.table import Table
 from _harness import command, data_folder
 from _work import all_runs, complaint_about, parser_for
 from linearcore import LinearCore
-from linearcore._record import write_record
-from linearcore._streams import stream_for
 from linearcore.losses import robust_loss
-from linearcore.reproduce.experiments._noise_images import draw_labels, read_images
-from linearcore.vision import Images, Recipe, Run
+from linearcore.runtime import stream_for, write_record
+from linearcore_paper.experiments.noise.images import draw_labels, read_images
+from linearcore_paper.vision import Images, Recipe, Run
 
 OUT = Path(__file__).parent / "results" / "core_width.json"
 LAW, RATES = "instance", (0.0, 0.4)

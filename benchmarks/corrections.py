@@ -18,8 +18,8 @@ import torch
 from scipy.optimize import brentq, minimize
 
 from linearcore import Hinge, LinearCore, Logistic, SmoothedHinge, Surrogate
-from linearcore._record import write_record
 from linearcore.kernels import CenteredKernel, FormKernel, Labels, LogOddsKernel, PairwiseKernel, dense_rows
+from linearcore.runtime import write_record
 from linearcore.surrogates import BASES, QuarticBase
 
 Table = dict[str, Any]

@@ -46,9 +46,8 @@ from torch import Tensor, nn
 import linearcore as lc
 from _harness import Contender, data_folder, interleaved_medians, milliseconds
 from _tagger import Recipe, Sentence, Tagger, UsageError, encode, generated, latin, multiplied_out, padded, trained
-from linearcore._progress import track
-from linearcore._record import write_record
 from linearcore.kernels import dense_search
+from linearcore.runtime import track, write_record
 from linearcore.structures import Sites, path_score
 
 RESULTS = Path(__file__).parent / "results"

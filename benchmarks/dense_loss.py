@@ -20,7 +20,7 @@ import torch.nn.functional as F
 
 import linearcore as lc
 from _harness import Contender, command, interleaved_medians, peak_bytes, show
-from linearcore._record import write_record
+from linearcore.runtime import write_record
 
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 

@@ -28,10 +28,9 @@ from torch import Tensor, nn
 import linearcore as lc
 from _estimators import Estimator, Model, estimators, long_averages
 from _harness import Contender, command, interleaved_medians
-from linearcore._progress import Progress
-from linearcore._record import write_record
-from linearcore.reproduce.experiments._chain_data import Task
-from linearcore.reproduce.experiments._chain_training import batches
+from linearcore.runtime import Progress, write_record
+from linearcore_paper.experiments.convergence.data import Task
+from linearcore_paper.experiments.convergence.training import batches
 
 OUT = Path(__file__).parent / "results" / "estimators_cpu.json"
 LENGTH, INPUTS, NOISE, RATE, TRAINING_BATCH = 20, 20, 1.2, 0.03, 32

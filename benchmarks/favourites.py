@@ -21,11 +21,10 @@ from rich.table import Table
 from torch import Tensor
 
 from _harness import command, data_folder
-from linearcore._progress import Progress
-from linearcore._record import write_record
 from linearcore.noise import NoisyLabels, instance_dependent
-from linearcore.reproduce.experiments._noise_images import LAWS, check_data, read_images
-from linearcore.vision import Images
+from linearcore.runtime import Progress, write_record
+from linearcore_paper.experiments.noise.images import LAWS, check_data, read_images
+from linearcore_paper.vision import Images
 
 OUT = Path(__file__).parent / "results" / "favourites.json"
 RATES, SEEDS = (0.2, 0.3, 0.4, 0.5, 0.6), (1, 2, 3)

@@ -27,12 +27,10 @@ from torch import Tensor, nn
 from _harness import command, data_folder
 from _work import processes
 from linearcore import LinearCore, NormedScores, multiclass_loss
-from linearcore._progress import Progress
-from linearcore._record import write_record
-from linearcore._streams import stream_for
 from linearcore.losses import robust_loss
 from linearcore.losses.baselines import cross_entropy, generalized_cross_entropy, unhinged
 from linearcore.noise import NoisyLabels, instance_dependent, symmetric
+from linearcore.runtime import Progress, stream_for, write_record
 from wrong_labels import Pool, UsageError, letter
 
 OUT = Path(__file__).parent / "results" / "noisy_letters.json"

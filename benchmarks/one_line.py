@@ -39,8 +39,7 @@ from torch.nn import functional as F
 
 import linearcore as lc
 from _harness import data_folder
-from linearcore._progress import Progress
-from linearcore._record import write_record
+from linearcore.runtime import Progress, write_record
 
 Table = dict[str, Any]
 

@@ -40,8 +40,7 @@ from _proposal_methods import CRF, LISTED, REFRESH, STRUCTURED, Method, methods
 from _proposal_runs import Run, Size, load, perform
 from _tagger import TURKISH, Recipe, UsageError
 from _work import keep, kept, processes
-from linearcore._progress import Progress
-from linearcore._record import write_record
+from linearcore.runtime import Progress, write_record
 
 RESULTS = Path(__file__).parent / "results"
 SETS = ("chains", "turkish")

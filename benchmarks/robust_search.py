@@ -21,14 +21,12 @@ from rich.table import Table
 
 from _harness import command, data_folder
 from linearcore import LinearCore, multiclass_loss
-from linearcore._progress import Progress
-from linearcore._record import write_record
 from linearcore.losses import robust_loss
 from linearcore.losses._sphere import Norm
 from linearcore.losses.baselines import cross_entropy, generalized_cross_entropy, unhinged
-from linearcore.reproduce.experiments._noise_images import check_data, draw_labels, read_images
-from linearcore.vision import Recipe, Run, hold_out, train_many
-from linearcore.vision._losses import describe
+from linearcore.runtime import Progress, write_record
+from linearcore_paper.experiments.noise.images import check_data, draw_labels, read_images
+from linearcore_paper.vision import Recipe, Run, describe, hold_out, train_many
 
 OUT = Path(__file__).parent / "results" / "robust_search.json"
 LAW, RATE = "instance", 0.4

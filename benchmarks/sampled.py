@@ -22,12 +22,12 @@ from torch import Tensor, nn
 
 import linearcore as lc
 from _harness import Contender, captured, command, interleaved_medians, peak_bytes, show
-from linearcore._record import write_record
 from linearcore.kernels import dense_search
 from linearcore.optim import SparseAdamW
 from linearcore.proposals import Uniform
-from linearcore.reproduce.experiments._explicit_steps import Parameters, Step, structured_svm
-from linearcore.reproduce.experiments._explicit_steps import sampled as explicit_sampled
+from linearcore.runtime import write_record
+from linearcore_paper.experiments.convergence.explicit_steps import Parameters, Step, structured_svm
+from linearcore_paper.experiments.convergence.explicit_steps import sampled as explicit_sampled
 
 #: Positions, chains, hidden units, draws and rank of the small cases and of the large one.
 SMALL = {"length": 20, "batch": 1, "hidden": 64, "samples": 64, "rank": 32}

@@ -22,8 +22,7 @@ from typing import Any
 import torch
 
 from _harness import command
-from linearcore._progress import Progress
-from linearcore._record import write_record
+from linearcore.runtime import Progress, write_record
 from linearcore.tagging import Training, train
 
 RESULTS = Path(__file__).parent / "results"

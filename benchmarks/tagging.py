@@ -21,12 +21,10 @@ import torch
 
 from _harness import command
 from _tagger import UsageError
-from linearcore._progress import Progress
-from linearcore._record import read_record, write_record
-from linearcore.reproduce.experiments._tag_text import every_tenth
-from linearcore.tagging import Tagged, Training, train
-from linearcore.tagging._corpus import digest
+from linearcore.runtime import Progress, read_record, write_record
+from linearcore.tagging import Tagged, Training, digest, train
 from linearcore.tagging.readers import Sentence, read_sentences
+from linearcore_paper.experiments.tagging.text import every_tenth
 
 RESULTS = Path(__file__).parent / "results"
 #: Files of each set, and what the tag is.

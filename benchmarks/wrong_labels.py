@@ -34,13 +34,11 @@ from rich.table import Table
 from torch import Tensor
 
 from _harness import command, data_folder
-from linearcore._progress import Progress
-from linearcore._record import write_record
-from linearcore._threads import one_thread
 from linearcore.cleaning import LOSSES, flagging_auc, flagging_precision, out_of_fold_scores, suspects
 from linearcore.cleaning._folds import normalised
 from linearcore.cleaning._networks import FoldNetworks, train_epochs
 from linearcore.noise import NoisyLabels, draw
+from linearcore.runtime import Progress, one_thread, write_record
 
 OUT = Path(__file__).parent / "results" / "wrong_labels.json"
 COMPARED = ("ce", "gce", "lc", "lc-pairwise", "lc-centered", "robust", "balanced", "unhinged")

@@ -5,7 +5,7 @@ from typing import Any
 
 from _tables import RESULTS, figure, source, table
 
-from linearcore._record import read_record
+from linearcore.runtime import read_record
 
 #: A ratio beyond this is only said to be.
 MOST = 1e6

@@ -8,9 +8,9 @@ from typing import Any
 
 from _tables import RESULTS, ROOT, figure, source, table, wrapped
 
-from linearcore._record import read_record
-from linearcore.reproduce.experiments._tag_table import OURS, Row, best_on_dev, by_method, margin, ratio
-from linearcore.reproduce.experiments._tag_text import SOURCES
+from linearcore.runtime import read_record
+from linearcore_paper.experiments.tagging.table import OURS, Row, best_on_dev, by_method, margin, ratio
+from linearcore_paper.experiments.tagging.text import SOURCES
 
 FILES = [name for source in SOURCES.values() for name in source.files]
 RECORD = ROOT / "docs" / "results" / "paper" / "tagging" / "results.json"

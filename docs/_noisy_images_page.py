@@ -7,9 +7,9 @@ from typing import Any
 
 from _tables import RESULTS, ROOT, figure, source, table, wrapped
 
-from linearcore._record import read_record
-from linearcore.reproduce.experiments._noise_claims import MIDDLE
-from linearcore.reproduce.experiments._noise_methods import Config
+from linearcore.runtime import read_record
+from linearcore_paper.experiments.noise.claims import MIDDLE
+from linearcore_paper.experiments.noise.methods import Config
 
 PAPER = ROOT / "docs" / "results" / "paper"
 SEARCH = RESULTS / "robust_search.json"

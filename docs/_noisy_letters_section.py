@@ -5,7 +5,7 @@ from typing import Any
 
 from _tables import RESULTS, source, table, wrapped
 
-from linearcore._record import read_record
+from linearcore.runtime import read_record
 
 
 def noisy_letters() -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any
 from _estimators_section import estimators_section
 from _tables import RESULTS, figure, source, table
 
-from linearcore._record import read_record
+from linearcore.runtime import read_record
 
 #: Points from all candidates that count as near, and as far.
 NEAR, FAR = 0.5, 5.0

@@ -2,7 +2,7 @@
 
 from _tables import RESULTS, figure, source, table
 
-from linearcore._record import read_record
+from linearcore.runtime import read_record
 
 SETS = {
     "ewt": "English EWT, XPOS",

@@ -6,9 +6,9 @@ from typing import Any
 
 from _tables import RESULTS, ROOT, source, table, wrapped
 
-from linearcore._record import read_record
 from linearcore.cleaning import out_of_fold_scores
-from linearcore.reproduce.experiments._noise_claims import MIDDLE
+from linearcore.runtime import read_record
+from linearcore_paper.experiments.noise.claims import MIDDLE
 
 NAMES = {
     "ce": "CE", "gce": "GCE", "lc": "LC logodds", "lc-pairwise": "LC pairwise", "lc-centered": "LC centered",

@@ -16,7 +16,7 @@ from _noisy_letters_section import noisy_letters
 from _tables import RESULTS, ROOT, figure, source, table
 from _tagging_section import tagging
 
-from linearcore._record import read_record
+from linearcore.runtime import read_record
 
 SETS = {"digits": "digits, 10 classes", "letter": "letter, 26 classes", "many": "generated, 200 classes"}
 

@@ -59,6 +59,6 @@ else:
         """`__version__`, looked up when it is asked for, so that importing stays cheap."""
         if name != "__version__":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from linearcore._record import package_version
+        from linearcore.runtime import package_version
 
         return package_version()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from linearcore.reproduce.experiments._noise_claims import CLOSE, MARK
+from linearcore_paper.experiments.noise.claims import CLOSE, MARK
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "results" / "paper" / "noise"

@@ -28,12 +28,85 @@ import linearcore, linearcore.noise
 assert state() == before
 """
 
+# As in an environment that has torch, numpy and what these two require, and nothing else.
+ONLY_TORCH_AND_NUMPY = """
+import re, sys
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires
+
+def collect(name, found):
+    name = re.sub("[-_.]+", "-", re.match("[A-Za-z0-9._-]+", name)[0]).lower()
+    if name in found:
+        return
+    found.add(name)
+    try:
+        needed = requires(name) or []
+    except PackageNotFoundError:
+        return
+    for line in needed:
+        if "extra ==" not in line:
+            collect(line, found)
+
+there = set()
+collect("torch", there), collect("numpy", there)
+distributions = {name: {re.sub("[-_.]+", "-", item).lower() for item in items}
+                 for name, items in packages_distributions().items()}
+blocked = {name for name, items in distributions.items() if not items & there} - {"linearcore"}
+assert {"scipy", "typer", "rich", "safetensors", "matplotlib"} <= blocked and not {"torch", "numpy"} & blocked
+sys.modules.update(dict.fromkeys(blocked | {"linearcore_paper"}))
+"""
+
+TRAINS = """
+import torch
+import linearcore as lc
+
+torch.manual_seed(0)
+features, labels = torch.randn(64, 20), torch.randint(5, (64,))
+model = torch.nn.Linear(20, 5)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for criterion in (lc.LinearCoreLoss(), lc.RobustLinearCoreLoss()):
+    losses = []
+    for step in range(3):
+        optimizer.zero_grad()
+        loss = criterion(model(features), labels)
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    assert losses[-1] < losses[0]
+head = lc.LinearCoreChain(4, batch_first=True)
+emissions, tags = torch.randn(2, 7, 4, requires_grad=True), torch.randint(4, (2, 7))
+(-head(emissions, tags)).backward()
+assert emissions.grad.abs().sum() > 0 and head.viterbi(emissions)[0].shape == (2, 7)
+from linearcore import noise
+assert noise.symmetric(labels, 0.2, num_classes=5, seed=0).labels.shape == labels.shape
+"""
+
+
+def test_torch_and_numpy_are_enough_to_train():
+    run = fresh_python("-c", ONLY_TORCH_AND_NUMPY + TRAINS)
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], ["tag", "train"]])
+def test_with_torch_and_numpy_alone_the_command_says_what_to_install(words):
+    run = fresh_python("-c", ONLY_TORCH_AND_NUMPY + f"from linearcore.cli import main; main({words})")
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr.count("\n") == 1 and run.stderr.endswith("run pip install 'linearcore[cli]'\n")
+
+
+def test_without_safetensors_saving_says_what_to_install(tmp_path):
+    code = "import pathlib, linearcore.runtime as runtime\n"
+    code += f"runtime.write_store(pathlib.Path({str(tmp_path)!r}), 'x', settings={{}}, tensors={{}})"
+    run = fresh_python("-c", ONLY_TORCH_AND_NUMPY + code)
+    assert run.returncode == 1
+    assert run.stderr.rstrip().endswith("safetensors not installed; run pip install 'linearcore[tagging]'")
+
 
 @pytest.mark.parametrize(
     "module",
     [
         *("linearcore", "linearcore.noise", "linearcore.structures", "linearcore.analysis"),
-        *("linearcore.cleaning", "linearcore.tagging", "linearcore.vision"),
+        *("linearcore.cleaning", "linearcore.tagging", "linearcore.runtime", "linearcore.cli"),
+        *("linearcore_paper.vision", "linearcore_paper.experiments"),
     ],
 )
 def test_nothing_optional_is_imported(module):
@@ -44,8 +117,8 @@ def test_nothing_optional_is_imported(module):
     assert not set(new) & set(OPTIONAL)
 
 
-def test_command_line_does_not_import_an_extra():
-    run = fresh_python("-c", LISTS_NEW_MODULES.format(module="linearcore.cli"))
+def test_commands_import_no_extra_but_their_own():
+    run = fresh_python("-c", LISTS_NEW_MODULES.format(module="linearcore.cli._app"))
     assert run.returncode == 0, run.stderr
     assert not set(run.stdout.split()) & (set(OPTIONAL) - {"typer", "rich"})
 

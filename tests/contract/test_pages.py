@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 PAGES = {
     page.relative_to(ROOT).as_posix(): page
-    for page in (README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
+    for page in (README, ROOT / "CONTRIBUTING.md", ROOT / "paper" / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 }
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 

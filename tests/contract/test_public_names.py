@@ -5,9 +5,10 @@ import inspect
 import pytest
 
 import linearcore as lc
-from linearcore import cleaning, noise, tagging, vision
+from linearcore import cleaning, noise, runtime, structured, tagging
 from linearcore.tagging import encoders, readers
-from linearcore.vision import networks
+from linearcore_paper import vision
+from linearcore_paper.vision import networks
 from tests.fresh_python import fresh_python
 
 SURROGATES = {
@@ -83,13 +84,27 @@ def test_public_names_are_these():
         "LOSSES", "MEASURES", "Findings", "NamedLoss", "OutOfFold", "Suspect", "Suspects", "Table", "TableError",
         "find_wrong_labels", "flagging_auc", "flagging_precision", "out_of_fold_scores", "read_table", "suspects",
     }  # fmt: skip
-    assert set(tagging.__all__) == {"StoppedError", "Tagged", "Tagger", "Trained", "Training", "split_dev", "train"}
+    assert set(tagging.__all__) == {
+        "StoppedError", "Tagged", "Tagger", "Trained", "Training", "evaluation_report", "split_dev", "train",
+        "Batch", "Bucket", "Corpus", "GraphStepper", "Stepper", "TaggingModel", "Vocabulary", "digest", "make_optimizer",
+        "rate_at",
+    }  # fmt: skip
+    assert set(runtime.__all__) == {
+        "RECORD_FORMAT", "environment", "package_version", "read_record", "write_record", "write_whole",
+        "Part", "Progress", "track", "Interrupt", "StoppedError",
+        "StoreError", "Stored", "differences", "is_store", "read_store", "write_store", "stream_for", "one_thread",
+        "MissingExtraError", "between", "complaint", "one_of", "positive", "require", "shape",
+    }  # fmt: skip
+    assert set(structured.__all__) == {
+        "OBJECTIVES", "STRUCTURED_FORMS", "Draws", "RunningSlope", "Sampler", "centered_estimate", "centered_log_weight",
+        "controlled_estimate", "draw_scores", "log_similarity_mass", "mean_score", "pair_estimate", "pair_log_weight",
+    }  # fmt: skip
     assert set(encoders.__all__) == {"BiLSTM", "Encoder", "Numbers", "TransformerEncoder", "encoder_class"}
     names = {"FORMATS", "ReaderError", "Sentence", "TagColumns", "columns_for", "read_sentences", "write_sentence"}
     assert set(readers.__all__) == names
     assert set(vision.__all__) == {
         "DownloadError", "ImageSets", "Images", "Loss", "Recipe", "Run", "StoppedError", "Trained", "cifar10",
-        "fashion_mnist", "hold_out", "mnist", "train", "train_many",
+        "describe", "fashion_mnist", "hold_out", "mnist", "train", "train_many",
     }  # fmt: skip
     assert set(networks.__all__) == {"NETWORKS", "resnet18", "small_network"}
 

@@ -12,8 +12,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from linearcore._record import write_record
 from linearcore.kernels import fused_for
+from linearcore.runtime import write_record
 from tests.kernels.paths import DEVICE
 
 IS_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"

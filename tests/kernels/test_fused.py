@@ -131,7 +131,11 @@ def test_local_log_odds(
 
 
 def test_second_derivatives_are_those_of_the_plain_twin(used: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    head, emissions, tags = LinearCoreChain(6).to(DEVICE), drawn(3, 2, 6, scale=1.0), torch.tensor([[0, 1], [2, -100], [5, 3]])
+    head, emissions, tags = (
+        LinearCoreChain(6).to(DEVICE),
+        drawn(3, 2, 6, scale=1.0),
+        torch.tensor([[0, 1], [2, -100], [5, 3]]),
+    )
 
     def second() -> Tensor:
         leaf = emissions.clone().requires_grad_()

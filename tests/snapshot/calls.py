@@ -9,7 +9,7 @@ from torch import Tensor, nn
 import linearcore as lc
 from linearcore import losses
 from linearcore.heads import ChainHead
-from linearcore.losses import rivals
+from linearcore.losses import baselines as literature
 
 #: Ways to compute a loss that must agree with the default, by the names that records know them by.
 BACKENDS = {"reference": "plain", "eager": "blocked"}
@@ -53,19 +53,19 @@ def robust_module(**options: Any) -> nn.Module:
 
 
 def baselines() -> Mapping[str, Any]:
-    return rivals.RIVALS
+    return literature.BASELINES
 
 
 def baseline_module(name: str, **options: Any) -> nn.Module:
-    return rivals.RivalLoss(name, **options)
+    return literature.BaselineLoss(name, **options)
 
 
 def early_learning_loss(scores: Tensor, target: Tensor, history: Tensor, **options: Any) -> tuple[Tensor, Tensor]:
-    return rivals.early_learning_loss(scores, target, history, **options)
+    return literature.early_learning_loss(scores, target, history, **options)
 
 
 def early_learning_module(num_samples: int, num_classes: int, **options: Any) -> nn.Module:
-    return rivals.EarlyLearning(num_samples, num_classes, **options)
+    return literature.EarlyLearning(num_samples, num_classes, **options)
 
 
 def chain_loss(head: ChainHead, emissions: Tensor, tags: Tensor, mask: Tensor | None, reduction: str) -> Tensor:

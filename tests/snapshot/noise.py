@@ -5,17 +5,15 @@ from collections.abc import Callable, Iterator
 
 import torch
 
+from linearcore.cleaning import flagging_auc, flagging_precision, suspects
 from linearcore.noise import (
     CIFAR10_PAIRS,
     NoisyLabels,
     boundary,
     class_conditional,
-    flagging_auc,
-    flagging_precision,
     instance_dependent,
     linear_posterior,
     pair_flip,
-    suspects,
     symmetric,
 )
 from tests.snapshot.inputs import fixed, simplex, whole

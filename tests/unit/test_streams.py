@@ -6,8 +6,8 @@ import torch
 from linearcore import noise
 from linearcore._streams import stream_for
 from linearcore.cleaning import out_of_fold_scores
-from linearcore.vision import Images, Recipe, hold_out
-from linearcore.vision._plan import epoch_plan
+from linearcore_paper.vision import Images, Recipe, hold_out
+from linearcore_paper.vision._plan import epoch_plan
 
 SEEDS = (0, 1, 2)
 COUNT = 4000

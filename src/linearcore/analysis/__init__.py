@@ -10,7 +10,7 @@ from linearcore.analysis._fenchel_young import FenchelYoungPoint, fenchel_young_
 from linearcore.analysis._fenchel_young_regret import fenchel_young_regret_ratio
 from linearcore.analysis._gaps import MinimizabilityGap, minimizability_gap, zero_one_gap
 from linearcore.analysis._minimum import Minimum, NotSolvedError, conditional_risk, minimal_risk
-from linearcore.analysis._problem import STRUCTURED_FORMS
+from linearcore.analysis._problem import STRUCTURED_FORMS, Problem
 from linearcore.analysis._rate import Rate, rate
 from linearcore.analysis._regret import RegretRatio, regret_ratio
 from linearcore.analysis._transform import transform
@@ -24,6 +24,7 @@ __all__ = [
     "MinimizabilityGap",
     "Minimum",
     "NotSolvedError",
+    "Problem",
     "Rate",
     "RegretRatio",
     "certify",

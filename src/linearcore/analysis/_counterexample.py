@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from linearcore._checks import complaint
-from linearcore._threads import one_thread
 from linearcore._torch import gamma_draws
 from linearcore.analysis._problem import Problem, problem_on
 from linearcore.analysis._regret import surrogate_regrets
 from linearcore.analysis._solve import TOLERANCE
 from linearcore.losses import Form, check_surrogate
+from linearcore.runtime import one_thread
 from linearcore.structures import Sequences
 from linearcore.surrogates import Surrogate
 

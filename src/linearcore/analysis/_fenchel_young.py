@@ -30,7 +30,7 @@ from linearcore._checks import complaint, floating
 from linearcore._reduce import check_reduction, reduce_losses
 from linearcore._typing import Reduction, compute_dtype, result_dtype
 from linearcore.analysis._minimum import NotSolvedError
-from linearcore.losses._targets import to_rows
+from linearcore.losses import to_rows
 
 #: Newton steps allowed; each at least drops a class, and a handful do.
 STEPS = 100

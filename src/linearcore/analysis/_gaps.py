@@ -154,7 +154,7 @@ def zero_one_gap(
 
 def _possible(design: npt.NDArray[np.float64], answers: npt.NDArray[np.intp], num_classes: int) -> bool:
     """Whether some linear scores give these answers with no ties: ⟨w_answer − w_v, x⟩ ≥ 1 for all x and v ≠ answer."""
-    require("scipy", extra="reproduce")
+    require("scipy", extra="lab")
     from scipy.optimize import linprog
 
     eye = np.eye(num_classes)

@@ -125,7 +125,7 @@ def _escaping(directions: Tensor) -> Tensor:
 
     The θ of two margins add up to one for both, and any θ may be stretched, so the maximum has t_k = 1 for all that can.
     """
-    require("scipy", extra="reproduce")
+    require("scipy", extra="lab")
     from scipy.optimize import linprog
 
     rows = directions.numpy()

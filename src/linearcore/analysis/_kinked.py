@@ -34,7 +34,7 @@ def minimise_kinked(risk: Risk, cone: Tensor | None) -> Solution:
 
 
 def _linear_program(weight: Array, rows: Array, cone: Array) -> tuple[Array, float, float]:
-    require("scipy", extra="reproduce")
+    require("scipy", extra="lab")
     from scipy.optimize import linprog
 
     margins, size = rows.shape

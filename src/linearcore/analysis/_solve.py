@@ -101,7 +101,7 @@ def _multipliers(equalities: Tensor, gradient: Tensor) -> Tensor:
     if torch.linalg.matrix_rank(equalities) == len(equalities):
         solution: Tensor = torch.linalg.lstsq(equalities.T, gradient.T).solution.T
         return solution
-    require("scipy", extra="reproduce")
+    require("scipy", extra="lab")
     from scipy.optimize import nnls
 
     pairs = [nnls(equalities.T.numpy(), row.numpy()) for row in gradient]

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from linearcore._checks import complaint, one_of
-from linearcore._progress import Progress
 from linearcore.cleaning._encoding import Encoded, encode
 from linearcore.cleaning._folds import OutOfFold, out_of_fold_scores
 from linearcore.cleaning._losses import RowLoss
 from linearcore.cleaning._suspects import MEASURES, Suspects, suspects
 from linearcore.cleaning._table import OPENERS, Table, TableError
+from linearcore.runtime import Progress
 
 #: The columns that `Findings.write` adds.
 ADDED = ("suspicion_rank", "suspicion", "suggested_label")

@@ -8,11 +8,10 @@ from torch import Tensor
 
 from linearcore._arrays import Features, Labels, Numbers, as_labels, check_num_classes, one_per_row
 from linearcore._checks import complaint, holds, positive
-from linearcore._progress import Progress
 from linearcore._streams import check_seed, stream_for
-from linearcore._threads import one_thread
 from linearcore.cleaning._losses import RowLoss, named_loss
 from linearcore.cleaning._networks import FoldNetworks, train_epochs
+from linearcore.runtime import Progress, one_thread
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from linearcore._checks import complaint
 from linearcore.cleaning._losses import RowLoss
-from linearcore.heads._normed_scores import NormedStack
+from linearcore.heads import NormedStack
 
 
 class FoldNetworks:

@@ -56,8 +56,8 @@ def certify(
         linearcore certify --form structured-centered --classes 2 --length 2 --cost hamming --family unary
         linearcore certify --classical hinge --form pairwise --json
     """
+    from linearcore.analysis import Problem
     from linearcore.analysis import certify as run
-    from linearcore.analysis._problem import Problem
     from linearcore.structures import Sequences
 
     with usage_errors():

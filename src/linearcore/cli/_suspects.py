@@ -69,7 +69,7 @@ def suspects(
         linearcore suspects patients.csv --label diagnosis --ignore id --out ranked.csv
         linearcore suspects letter.csv.xz --label lettr --loss lc --json
     """
-    from linearcore._progress import Progress
+    from linearcore.runtime import Progress
 
     # Around the training, too: what it raises is about an option, a column, or a learning rate at which it diverges.
     with usage_errors(), _named_as_options():

@@ -169,7 +169,7 @@ def evaluate(
         linearcore tag eval english en-test.conllu
         linearcore tag eval english en-test.conllu --json
     """
-    from linearcore._progress import Progress
+    from linearcore.runtime import Progress
 
     with usage_errors():
         from linearcore.tagging import Tagger
@@ -188,7 +188,7 @@ def evaluate(
     from rich.console import Console
     from rich.text import Text
 
-    from linearcore.tagging._evaluation_report import evaluation_report
+    from linearcore.tagging import evaluation_report
 
     console = Console(highlight=False)
     for part in evaluation_report(found, every):
@@ -252,7 +252,7 @@ def _predict(
     tagger: "Tagger", sentences: "Iterator[Sentence]", columns: "TagColumns | None", tokens: int, name: str
 ) -> None:
     """Prints sentences as they are tagged. A bar is shown unless the tags themselves go to the terminal."""
-    from linearcore._progress import Progress
+    from linearcore.runtime import Progress
     from linearcore.tagging.readers import TagColumns, columns_for, write_sentence
 
     trained = TagColumns.parse(tagger.columns)

@@ -14,7 +14,7 @@ This layer checks, lays out and reduces; the computation is in `kernels`.
 from linearcore.heads._chain import ChainHead
 from linearcore.heads._crf import ChainCRF
 from linearcore.heads._linear_core import LinearCoreChain
-from linearcore.heads._normed_scores import NormedScores
+from linearcore.heads._normed_scores import NormedScores, NormedStack
 from linearcore.heads._ssvm import ChainSSVM
 
-__all__ = ["ChainCRF", "ChainHead", "ChainSSVM", "LinearCoreChain", "NormedScores"]
+__all__ = ["ChainCRF", "ChainHead", "ChainSSVM", "LinearCoreChain", "NormedScores", "NormedStack"]

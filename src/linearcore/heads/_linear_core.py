@@ -10,11 +10,11 @@ from torch import Tensor, nn
 from linearcore._checks import complaint
 from linearcore.heads._chain import ChainHead, check_reduction, checked_cost
 from linearcore.heads._sampled import Edges, Neighbours, edge_scores, num_candidates, projection_of
-from linearcore.heads._structured import Sampler
 from linearcore.kernels import Labels, dense_rows, local_losses, local_scores, low_rank_scores, sampled_rows
 from linearcore.losses import DEFAULT_SURROGATE, Centered, Form, LogOdds, Pairwise, checked_form, class_scores
 from linearcore.proposals import Proposal, check_num_samples
 from linearcore.proposals.sequences import SequenceProposal
+from linearcore.structured import Sampler
 from linearcore.structures import Constraints, Cost, Hamming, Sites
 from linearcore.surrogates import Surrogate
 

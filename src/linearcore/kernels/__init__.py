@@ -9,16 +9,6 @@ from linearcore.kernels._centered import CenteredKernel
 from linearcore.kernels._dense import dense_rows
 from linearcore.kernels._form import FormKernel
 from linearcore.kernels._fused import fused_for
-from linearcore.kernels._global import (
-    OBJECTIVES,
-    Draws,
-    centered_estimate,
-    centered_log_weight,
-    draw_scores,
-    mean_score,
-    pair_estimate,
-    pair_log_weight,
-)
 from linearcore.kernels._kbest import kbest
 from linearcore.kernels._labels import Labels
 from linearcore.kernels._local import local_scores, low_rank_scores
@@ -32,20 +22,15 @@ from linearcore.kernels._viterbi import beam, viterbi
 
 __all__ = [
     "BACKENDS",
-    "OBJECTIVES",
     "CenteredKernel",
-    "Draws",
     "FormKernel",
     "Labels",
     "LogOddsKernel",
     "PairwiseKernel",
     "beam",
     "binary_elements",
-    "centered_estimate",
-    "centered_log_weight",
     "dense_rows",
     "dense_search",
-    "draw_scores",
     "entries",
     "fused_for",
     "kbest",
@@ -53,9 +38,6 @@ __all__ = [
     "local_scores",
     "log_partition",
     "low_rank_scores",
-    "mean_score",
-    "pair_estimate",
-    "pair_log_weight",
     "posterior",
     "sampled_rows",
     "viterbi",

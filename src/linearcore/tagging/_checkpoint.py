@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from linearcore._store import differences, is_store, read_store, write_store
+from linearcore.runtime import differences, is_store, read_store, write_store
 from linearcore.tagging._model import TaggingModel
 
 KIND = "training run of a tagger"

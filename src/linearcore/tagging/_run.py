@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from linearcore._interrupt import Interrupt, StoppedError
-from linearcore._progress import Part, Progress
+from linearcore.runtime import Interrupt, Part, Progress, StoppedError
 from linearcore.tagging._batches import Bucket, batches
 from linearcore.tagging._checkpoint import State, load_checkpoint, save_checkpoint
 from linearcore.tagging._corpus import Corpus

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import torch
 
 from linearcore._checks import complaint
-from linearcore._store import StoreError, is_store, read_store, write_store
+from linearcore.runtime import StoreError, is_store, read_store, write_store
 from linearcore.tagging._batches import batches
 from linearcore.tagging._checkpoint import FOLDER
 from linearcore.tagging._corpus import Corpus

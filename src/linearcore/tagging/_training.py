@@ -10,9 +10,7 @@ from typing import Any
 import torch
 
 from linearcore._checks import complaint
-from linearcore._interrupt import Interrupt
-from linearcore._progress import Progress
-from linearcore._store import differences, is_store
+from linearcore.runtime import Interrupt, Progress, differences, is_store
 from linearcore.tagging._checkpoint import FOLDER
 from linearcore.tagging._corpus import Corpus, Tagged, digest
 from linearcore.tagging._model import TaggingModel

@@ -5,11 +5,12 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
-from linearcore import LinearCore, NormedScores, vision
+from linearcore import LinearCore, NormedScores
 from linearcore.heads._normed_scores import NormedStack
 from linearcore.losses import robust_loss
 from linearcore.losses.baselines import unhinged
-from linearcore.vision.networks import NETWORKS
+from linearcore_paper import vision
+from linearcore_paper.vision.networks import NETWORKS
 
 #: So wide that the loss is a straight line for whatever is put into it here.
 STRAIGHT = LinearCore(tau=1e3)

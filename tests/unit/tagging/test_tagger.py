@@ -4,7 +4,7 @@ import random
 import pytest
 import torch
 
-from linearcore._store import MANIFEST, StoreError
+from linearcore.runtime._store import MANIFEST, StoreError
 from linearcore.tagging import Tagger
 from linearcore.tagging._model import TaggingModel
 from linearcore.tagging._vocabulary import Vocabulary

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from linearcore._store import StoreError, is_store, read_store
+from linearcore.runtime import StoreError, is_store, read_store
 from linearcore.tagging import StoppedError, Tagger, Training, train
 from linearcore.tagging._checkpoint import FOLDER, KIND
 from tests.fresh_python import SOURCE

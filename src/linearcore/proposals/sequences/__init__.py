@@ -8,7 +8,7 @@
 | `Neighbours(sites)` | y with one site, or a few in a row, changed | sums restricted to such changes |
 | `MixedSequences(parts, weights)` | one of several proposals at random | bounded weights, wider support |
 
-What the draws are weighted with, so that their average estimates a loss, is in `linearcore.kernels._global`.
+What the draws are weighted with, so that their average estimates a loss, is in `linearcore.structured`.
 """
 
 from linearcore.proposals.sequences._base import SequenceProposal

@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from linearcore._store import read_store, write_store
 from linearcore.losses.baselines import EarlyLearning, cross_entropy, early_learning_loss
+from linearcore.runtime import read_store, write_store
 
 GENERATOR = torch.Generator().manual_seed(0)
 SCORES = 2 * torch.randn(6, 4, dtype=torch.float64, generator=GENERATOR)

@@ -1,0 +1,1 @@
+"""The paper, re-run: experiments, figures and report, the image trainer, the demo. Uses public names of linearcore only."""

@@ -1,0 +1,103 @@
+"""Many small networks trained side by side: one batched matrix product instead of a loop over seeds and rates."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from linearcore.heads import NormedStack
+
+#: Takes scores (N, C) and class indices (N,), gives losses (N,).
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+
+class Networks:
+    """S × R networks with one hidden layer of rectified units; the R networks of a seed start from the same weights.
+
+    Args:
+        seeds: S seeds, one per start.
+        copies: R, how many networks start from each.
+        sizes: inputs, hidden units, outputs.
+        behind: the last layer: "" for none, "normed" for `linearcore.NormedScores`, "balanced" for those with the sphere.
+    """
+
+    def __init__(self, seeds: Sequence[int], copies: int, sizes: tuple[int, int, int], *, behind: str = "") -> None:
+        inputs, hidden, outputs = sizes
+        generators = [torch.Generator().manual_seed(seed) for seed in seeds]
+        self.seeds, self.copies = tuple(seeds), copies
+        # A bias is a row (1, outputs) that `baddbmm` adds to every row of the batch.
+        self.parameters = [
+            _uniform(generators, shape, inputs_of_layer).repeat_interleave(copies, 0).requires_grad_()
+            for shape, inputs_of_layer in (
+                ((inputs, hidden), inputs),
+                ((1, hidden), inputs),
+                ((hidden, outputs), hidden),
+                ((1, outputs), hidden),
+            )
+        ]
+
+        self.norm = NormedStack(len(seeds) * copies, outputs, sphere=behind == "balanced") if behind else None
+
+    def scores(self, inputs: Tensor, *, is_training: bool = False) -> Tensor:
+        """Scores (S·R, B, C) for inputs (S·R, B, D), each network its own."""
+        first, first_bias, second, second_bias = self.parameters
+        hidden = torch.baddbmm(first_bias, inputs, first).relu()
+        # Without a sphere a norm takes any bias away, whose gradient is rounding, which Adam makes as large as any other.
+        is_biased = self.norm is None or self.norm.sphere
+        scores = torch.baddbmm(second_bias, hidden, second) if is_biased else torch.bmm(hidden, second)
+        return scores if self.norm is None else self.norm.train(is_training)(scores)
+
+    def accuracy(self, inputs: Tensor, labels: Tensor) -> Tensor:
+        """Share of right answers, (S, R), on inputs (S, B, D); labels (S, R, B), or (S, 1, B) for all copies alike."""
+        with torch.no_grad():
+            best = self.scores(inputs.repeat_interleave(self.copies, 0)).argmax(-1)
+        right = best.reshape(len(self.seeds), self.copies, -1) == labels
+        return right.double().mean(-1)
+
+
+def train(
+    networks: Networks,
+    inputs: Tensor,
+    labels: Tensor,
+    loss: Loss,
+    *,
+    learning_rate: float,
+    epochs: int,
+    batch_size: int,
+) -> Iterator[int]:
+    """Trains all networks with Adam and yields the number of each finished epoch.
+
+    The order of the examples depends on the seed alone, so that two losses see the same batches.
+
+    Args:
+        networks: the networks, trained in place.
+        inputs: (S, N, D).
+        labels: (S, R, N).
+        loss: the loss of each example; each network minimises its mean over the batch.
+        learning_rate: Adam's step size.
+        epochs: passes over the examples.
+        batch_size: examples of each network in a step.
+    """
+    count = inputs.shape[1]
+    generators = [torch.Generator().manual_seed(seed) for seed in networks.seeds]
+    inputs = inputs.repeat_interleave(networks.copies, 0)
+    labels = labels.flatten(0, 1)
+    network = torch.arange(len(inputs)).unsqueeze(1)
+    optimizer = torch.optim.Adam(networks.parameters, lr=learning_rate, fused=True)
+    for epoch in range(epochs):
+        order = torch.stack([torch.randperm(count, generator=generator) for generator in generators])
+        order = order.repeat_interleave(networks.copies, 0)
+        for start in range(0, count, batch_size):
+            rows = order[:, start : start + batch_size]
+            scores = networks.scores(inputs[network, rows], is_training=True)
+            losses = loss(scores.flatten(0, 1), labels[network, rows].flatten())
+            optimizer.zero_grad()
+            # No network has weights in common with another: the gradient of the sum is each network's own.
+            (losses.sum() / rows.shape[1]).backward()
+            optimizer.step()
+        yield epoch + 1
+
+
+def _uniform(generators: Sequence[torch.Generator], shape: tuple[int, int], inputs: int) -> Tensor:
+    """One matrix per generator, uniform in ±1/√inputs as torch.nn.Linear starts."""
+    return torch.stack([(2 * torch.rand(shape, generator=generator) - 1) / inputs**0.5 for generator in generators])

@@ -1,0 +1,46 @@
+"""What all figures share: one look, and the panels that several of them have."""
+
+from linearcore_paper.drawing._coin import draw_regrets, draw_slopes
+from linearcore_paper.drawing._style import (
+    BLUE,
+    COLOURS,
+    FAINT,
+    GREEN,
+    INK,
+    OLIVE,
+    ORANGE,
+    PURPLE,
+    RAMP,
+    RED,
+    SKY,
+    Line,
+    draw_lines,
+    label_ends,
+    legend,
+    name_axes,
+    panels,
+    save_figure,
+)
+
+__all__ = [
+    "BLUE",
+    "COLOURS",
+    "FAINT",
+    "GREEN",
+    "INK",
+    "OLIVE",
+    "ORANGE",
+    "PURPLE",
+    "RAMP",
+    "RED",
+    "SKY",
+    "Line",
+    "draw_lines",
+    "draw_regrets",
+    "draw_slopes",
+    "label_ends",
+    "legend",
+    "name_axes",
+    "panels",
+    "save_figure",
+]

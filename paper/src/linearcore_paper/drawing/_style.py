@@ -1,0 +1,172 @@
+"""What all figures share: one column that a phone can show, colours told apart by everyone, labels on the lines.
+
+Figures are light cards with dark text, so that they read the same on a light and on a dark page.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK, FAINT, CARD = "#1c1c1c", "#5f5f5f", "#fcfbf8"
+
+# Okabe and Ito's palette, its yellow and light blue darkened until they read on the card.
+BLUE, ORANGE, GREEN, RED, PURPLE, SKY, OLIVE = "#0072B2", "#C77800", "#00805E", "#C24A00", "#A8558A", "#2E8BC0", "#7A7400"
+COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY, OLIVE)
+#: From light to dark, for a parameter that grows.
+RAMP = ("#58A6D6", "#2A86C0", "#0F68A0", "#004C7C", "#002B4A")
+
+# Any, since matplotlib's own type for it differs between versions.
+STYLE: Any = {
+    "axes.edgecolor": FAINT,
+    "axes.facecolor": CARD,
+    "axes.grid": True,
+    "axes.labelcolor": INK,
+    "axes.labelsize": 10,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 10.5,
+    "figure.facecolor": CARD,
+    "font.size": 10,
+    "grid.color": "#e4e2dc",
+    "grid.linewidth": 0.7,
+    "lines.linewidth": 1.8,
+    "svg.hashsalt": "linearcore",
+    "text.color": INK,
+    "xtick.color": FAINT,
+    "xtick.labelsize": 9,
+    "ytick.color": FAINT,
+    "ytick.labelsize": 9,
+}
+
+
+class Line(NamedTuple):
+    """A curve with the label that stands at its end."""
+
+    x: Sequence[float]
+    y: Sequence[float]
+    label: str
+    colour: str
+    dashes: str = "-"
+
+
+def panels(rows: int, height: float = 2.9, columns: int = 1) -> tuple["Figure", list["Axes"]]:
+    """A figure of `rows` × `columns` panels, 5.8 inches wide, each `height` inches high."""
+    from matplotlib.figure import Figure
+
+    # `Figure` and not pyplot: no window system is asked for and no global figure is left behind.
+    figure = Figure(figsize=(5.8, height * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False)
+    for panel in axes.flat:
+        panel.set_axisbelow(True)
+    return figure, list(axes.flat)
+
+
+def draw_lines(axes: "Axes", lines: Sequence[Line], *, side: str = "right", gap: float = 0.075) -> None:
+    """Draws curves and writes each label beside its end.
+
+    Call it when scales and limits of y are set: labels are moved apart on the screen, not in the data.
+
+    Args:
+        axes: where.
+        lines: what; x rises.
+        side: "right" labels the last point, "left" the first.
+        gap: least distance between labels, as a share of the axes' height.
+    """
+    for line in lines:
+        axes.plot(line.x, line.y, line.dashes, color=line.colour)
+    label_ends(axes, lines, side=side, gap=gap)
+
+
+def label_ends(axes: "Axes", lines: Sequence[Line], *, side: str = "right", gap: float = 0.075) -> None:
+    """Writes each label in a margin beside its curve's end, moved apart where ends are close."""
+    end, sign = (-1, 1) if side == "right" else (0, -1)
+    to_height = axes.transScale + axes.transLimits
+    ends = [float(to_height.transform((line.x[end], line.y[end]))[1]) for line in lines]
+    places = _apart(np.clip(ends, 0.0, 1.0), gap)
+    edge = 1.0 if side == "right" else 0.0
+    for line, height, place in zip(lines, np.clip(ends, 0.0, 1.0), places, strict=True):
+        axes.plot(
+            [edge + sign * 0.005, edge + sign * 0.03],
+            [height, place],
+            color=line.colour,
+            linewidth=0.8,
+            transform=axes.transAxes,
+            clip_on=False,
+        )
+        axes.text(
+            edge + sign * 0.035,
+            place,
+            line.label,
+            color=line.colour,
+            fontsize=9,
+            transform=axes.transAxes,
+            verticalalignment="center",
+            horizontalalignment="left" if side == "right" else "right",
+        )
+
+
+def _apart(heights: Any, gap: float) -> list[float]:
+    """Heights in [0, 1], moved as little as needed so that none are closer than `gap`."""
+    order = np.argsort(heights, kind="stable")
+    places = np.array(heights, dtype=float)[order]
+    for _ in range(200):
+        overlap = gap - np.diff(places)
+        if (overlap <= 1e-9).all():
+            break
+        push = np.clip(overlap, 0, None) / 2
+        places[:-1] -= push
+        places[1:] += push
+    # Back inside: from the top down, then from the bottom up.
+    for index in range(len(places) - 1, -1, -1):
+        ceiling = 1.0 if index == len(places) - 1 else places[index + 1] - gap
+        places[index] = min(places[index], ceiling)
+    for index in range(len(places)):
+        ground = 0.0 if index == 0 else places[index - 1] + gap
+        places[index] = max(places[index], ground)
+    moved = np.empty_like(places)
+    moved[order] = places
+    return [float(place) for place in moved]
+
+
+def legend(axes: "Axes", place: str) -> None:
+    """A legend whose words have the colours of their lines, for curves whose ends lie together; "beside" is outside."""
+    look: dict[str, Any] = {
+        "frameon": False,
+        "fontsize": 9,
+        "labelcolor": "linecolor",
+        "handlelength": 2.4,
+        "labelspacing": 0.3,
+    }
+    beside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
+    axes.legend(**look, **(beside if place == "beside" else {"loc": place}))
+
+
+def name_axes(axes: "Axes", x: str, y: str, title: str) -> None:
+    """Writes the words around a panel."""
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.set_title(title)
+
+
+def save_figure(name: str, draw: "Callable[[dict[str, Any]], Figure]", data: dict[str, Any], folder: Path) -> None:
+    """Draws a figure and saves it as NAME.svg and NAME.png in `folder`; the same data give the same files.
+
+    Raises:
+        OSError: if they cannot be written.
+    """
+    from matplotlib import rc_context
+
+    # Fixed ids and no date, so that equal data give equal files.
+    with rc_context(dict(STYLE)):
+        figure = draw(data)
+        figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
+        # Where everything stands is known now; finding it out a second time is a good part of the drawing.
+        figure.set_layout_engine("none")
+        figure.savefig(folder / f"{name}.png", dpi=160, metadata={"Software": None})

@@ -1,0 +1,27 @@
+"""The experiments by name, in the order in which the paper tells them. A new one is one folder and one line here."""
+
+from importlib import import_module
+
+from linearcore_paper.runner import Experiment
+
+_FOLDERS = (
+    "surrogates",
+    "rates",
+    "thresholds",
+    "vanishing_core",
+    "surfaces",
+    "gradients",
+    "counterexample",
+    "noise",
+    "gradient_histogram",
+    "optimization",
+    "convergence",
+    "scalability",
+    "tagging",
+    "variance",
+)
+
+_FOUND: tuple[Experiment, ...] = tuple(import_module(f"{__name__}.{folder}").EXPERIMENT for folder in _FOLDERS)
+EXPERIMENTS = {experiment.name: experiment for experiment in _FOUND}
+
+__all__ = ["EXPERIMENTS"]

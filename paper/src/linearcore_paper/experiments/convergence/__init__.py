@@ -1,0 +1,312 @@
+"""`convergence`: test error of a linear sequence tagger against seconds of training, for searching, summing and sampling.
+
+The paper's setting: chains of 20 positions, 200 tags, 20 inputs, 1,000 chains to train on, one chain a step. All methods
+start from zero and take plain SGD steps; each has the rate of the same grid that errs least on validation chains.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+import torch
+
+from linearcore_paper.experiments._plain import plain
+from linearcore_paper.experiments.convergence.data import NOISE, Task
+from linearcore_paper.experiments.convergence.figure import draw
+from linearcore_paper.experiments.convergence.training import (
+    METHODS,
+    SAMPLES,
+    chosen,
+    find_route,
+    marks_until,
+    reached,
+    train,
+    tune,
+)
+from linearcore_paper.runner import Claim, Experiment, Outcome, PartFunction, Settings, Verdict, verdict
+
+#: The paper's rate is among them.
+RATES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+BATCHES = (1, 8, 32)
+#: The two settings of a method: the paper's batch, and that of `BATCHES` which errs least after the same time.
+ONE, SUITED = "one", "suited"
+ALL, SAMPLED = ("logodds", "pairwise"), ("sampled-logodds", "sampled-pairwise")
+#: The paper's target, and its seconds for sampling and for searching.
+PAPER_ERROR, PAPER_SAMPLED, PAPER_SEARCH = 0.35, 10, 250
+#: How near to the SSVM's last error counts as there, and how many times less time that should take.
+NEAR, FACTOR = 0.005, 10
+#: An oracle that errs less than this share of what decoding without transitions does beats it clearly.
+CLEARLY = 0.5
+#: An error more than this many times the least of the other methods is high.
+FAILS = 2.0
+
+
+@dataclass(frozen=True)
+class Size:
+    """What a scale stands for."""
+
+    tags: int
+    length: int
+    inputs: int
+    noise: float
+    chains: tuple[int, int, int]
+    steps: int
+    tuning: int
+    marks: int
+    rates: tuple[float, ...]
+    batches: tuple[int, ...]
+    compiled: bool
+
+    def draw(self, seed: int) -> Task:
+        """The chains."""
+        return Task.draw(self.tags, self.length, self.inputs, self.noise, self.chains, seed)
+
+
+SIZES = {
+    # With fewer inputs the embeddings lie closer together, and less noise makes tags as hard to tell apart.
+    "smoke": Size(40, 8, 10, 1.0, (200, 40, 60), 400, 50, 8, (0.001, 0.01, 0.1), (1, 8), False),
+    "paper": Size(200, 20, 20, NOISE, (1000, 300, 300), 20_000, 4_000, 24, RATES, BATCHES, True),
+}
+
+
+def parts(settings: Settings) -> dict[str, PartFunction]:
+    """The oracle, and one part for each method and setting."""
+    work: dict[str, PartFunction] = {"oracle": partial(_oracle, settings)}
+    for setting in (ONE, SUITED):
+        work |= {f"{key}-{setting}": partial(_curve, key, setting, settings) for key in METHODS}
+    return work
+
+
+@cache
+def _task(size: Size, seed: int, device: str) -> Task:
+    task = size.draw(seed)
+    return Task(task.law, *(chains.to(device) for chains in (task.train, task.validation, task.test)))
+
+
+def _oracle(settings: Settings) -> dict[str, Any]:
+    """What decoding with the true parameters and without transitions comes to."""
+    task = SIZES[settings.scale].draw(settings.seed)
+    return {
+        "oracle": plain(task.law.oracle_error(task.test), 5),
+        "unary": plain(task.law.unary_error(task.test, task.train), 5),
+    }
+
+
+def _curve(key: str, setting: str, settings: Settings) -> dict[str, Any]:
+    """Tunes a method on validation chains, then follows its error on test chains."""
+    size, method = SIZES[settings.scale], METHODS[key]
+    task = _task(size, settings.seed, settings.device)
+    sizes = (1,) if setting == ONE else size.batches
+    routes = [find_route(method, task, batch, compiled=size.compiled) for batch in sizes]
+    # A step that cannot be compiled takes its time; for such a method no batch between the least and the largest is tried.
+    tuned = routes if method.explicit is not None else routes[-1:]
+    rows = tune(tuned, task, size.rates, size.tuning * routes[0].pace, settings.seed + 1)
+    best = chosen(rows)
+    route = next(route for route in routes if route.batch == best["batch"])
+    # As long as the paper's batch would take for all its steps.
+    last = max(size.marks, round(size.steps * routes[0].pace / route.pace))
+    curve = train(route, task, best["rate"], marks_until(last, size.marks), settings.seed + 1, task.test)
+    told = {"method": key, "label": method.label, "setting": setting, "batch": best["batch"], "rate": best["rate"]}
+    return told | {
+        "routes": [{"batch": route.batch, **route.told()} for route in routes],
+        "tuning": rows,
+        "curve": curve,
+        "threads": torch.get_num_threads(),
+    }
+
+
+@dataclass(frozen=True)
+class Runs:
+    """All curves of one setting, by method, and the error to come to."""
+
+    setting: str
+    by_method: dict[str, dict[str, Any]]
+    target: float
+
+    def last(self, key: str) -> float:
+        """The error at the end."""
+        return float(self.by_method[key]["curve"]["error"][-1])
+
+    def until(self, key: str, target: float | None = None) -> float | None:
+        """Seconds until a target; without one until the setting's own."""
+        return reached(self.by_method[key]["curve"], self.target if target is None else target)
+
+    def times(self, key: str, target: float | None = None) -> float | None:
+        """How many times as long as a method the SSVM takes until a target."""
+        ours, search = self.until(key, target), self.until("ssvm", target)
+        return None if ours is None or search is None else search / max(ours, 1e-9)
+
+    def pace(self, key: str) -> dict[str, Any]:
+        """Of the batch that was chosen: the path taken and seconds a step of all paths."""
+        run = self.by_method[key]
+        found: dict[str, Any] = next(route for route in run["routes"] if route["batch"] == run["batch"])
+        return found
+
+
+def conclude(results: dict[str, Any], settings: Settings) -> Outcome:
+    """Who comes how near to the SSVM's last error, and how fast."""
+    size, errors = SIZES[settings.scale], results["oracle"]
+    goal = results[f"ssvm-{ONE}"]["curve"]["error"][-1] + NEAR
+    one, suited = (Runs(name, {key: results[f"{key}-{name}"] for key in METHODS}, goal) for name in (ONE, SUITED))
+    claims = [
+        _paper_claim(one, settings),
+        *(_factor_claim(runs, ALL, "over all tags", size, settings) for runs in (one, suited)),
+        *(_factor_claim(runs, SAMPLED, f"with {SAMPLES} sampled tags", size, settings) for runs in (one, suited)),
+        _oracle_claim(errors),
+        _sequences_claim(one, suited, errors),
+    ]
+    data = {
+        "tags": size.tags,
+        "length": size.length,
+        "inputs": size.inputs,
+        "noise": size.noise,
+        "chains": dict(zip(("train", "validation", "test"), size.chains, strict=True)),
+        "steps": size.steps,
+        "samples": SAMPLES,
+        "rates": list(size.rates),
+        "target": plain(goal, 5),
+        "errors": errors,
+        "clock": "seconds of training on the machine under `environment`, without decoding and without compiling, which "
+        "took `compile_seconds` (next to none for what the run had compiled before). They differ on any other machine, and "
+        "so does the number of steps that larger batches make. Errors are looked at when the time has grown by a quarter",
+        "runs": [run for runs in (one, suited) for run in runs.by_method.values()],
+    }
+    return Outcome(claims, data, _alt(one, suited, errors))
+
+
+def _judged(holds: bool, settings: Settings) -> Verdict:
+    """Seconds of a toy tell nothing about the paper's."""
+    return verdict(holds) if settings.is_paper else "not judged"
+
+
+def _paper_claim(one: Runs, settings: Settings) -> Claim:
+    best = _best(one, SAMPLED)
+    ours, search, alone = (one.until(key, PAPER_ERROR) for key in (best, "ssvm", "sequences"))
+    factor = one.times(best, PAPER_ERROR)
+    holds = ours is not None and ours < PAPER_SAMPLED and factor is not None and factor >= PAPER_SEARCH / PAPER_SAMPLED
+    return Claim(
+        claim=f"With sampling the error falls below {PAPER_ERROR} in less than {PAPER_SAMPLED} s, where the structured SVM "
+        f"needs about {PAPER_SEARCH} s",
+        paper=f"under {PAPER_SAMPLED} s against about {PAPER_SEARCH} s, batch 1",
+        ours=f"batch 1: {one.by_method[best]['label']} {_seconds(ours)}, SSVM {_seconds(search)}{_as_factor(factor)}; "
+        f"sequences drawn as a whole, the paper's way, {_seconds(alone)}. Both are quick because neither step is a Python "
+        f"loop over elements",
+        verdict=_judged(holds, settings),
+    )
+
+
+def _factor_claim(runs: Runs, keys: Sequence[str], words: str, size: Size, settings: Settings) -> Claim:
+    key = _best(runs, keys)
+    run, search, factor = runs.by_method[key], runs.by_method["ssvm"], runs.times(key)
+    where = "one chain a step" if runs.setting == ONE else "each with the batch that suits it"
+    chains = "" if runs.setting == ONE else f", batch {run['batch']} against {search['batch']}"
+    return Claim(
+        claim=f"The linear core {words} comes within {NEAR} of the SSVM's error after {size.steps:,} steps in a tenth of "
+        f"its time, {where}",
+        paper="almost immediately, within the first few seconds; SSVM over 200 s",
+        ours=f"until an error of {runs.target:.3f}{chains}: {run['label']} {_seconds(runs.until(key))}, SSVM "
+        f"{_seconds(runs.until('ssvm'))}{_as_factor(factor)}{_through_head(runs, key)}; at the end {runs.last(key):.3f} and "
+        f"{runs.last('ssvm'):.3f}{_instead(runs, key)}. A step: {_paces(runs, (key, 'ssvm'))}",
+        verdict=_judged(factor is not None and factor >= FACTOR, settings),
+    )
+
+
+def _through_head(runs: Runs, key: str) -> str:
+    """What becomes of the factor if the SSVM, or both, are stepped through their heads, not compiled."""
+    paces = [runs.pace(name) for name in (key, "ssvm")]
+    reached_in = [runs.until(name) for name in (key, "ssvm")]
+    if any(seconds is None for seconds in reached_in) or paces[1]["path"] == "head":
+        return ""
+    slower = [pace["seconds_a_step"]["head"] / pace["seconds_a_step"][pace["path"]] for pace in paces]
+    ours, search = ((seconds or 0.0) * times for seconds, times in zip(reached_in, slower, strict=True))
+    alone, both = (search / max(seconds or 0.0, 1e-9) for seconds in (reached_in[0], ours))
+    return f" (SSVM through its head, not compiled: {_seconds(search)}, {alone:.1f} times; both so: {both:.1f} times)"
+
+
+def _instead(runs: Runs, key: str) -> str:
+    """Which forms of the linear core get to the target, where this one does not."""
+    if runs.until(key) is not None:
+        return ""
+    others = {other: runs.until(other) for other in (*ALL, *SAMPLED)}
+    there = [
+        f"{runs.by_method[other]['label']} in {_seconds(value)}" for other, value in others.items() if value is not None
+    ]
+    return f". It does not get there; {', '.join(there)} does" if there else ". No form of the linear core gets there"
+
+
+def _oracle_claim(errors: dict[str, float]) -> Claim:
+    return Claim(
+        claim="Transitions matter in these chains",
+        paper="strong random transition potentials",
+        ours=f"with the true parameters exact decoding errs at {100 * errors['oracle']:.1f} % of the positions, the best "
+        f"decoding without transitions at {100 * errors['unary']:.1f} %",
+        verdict=verdict(errors["oracle"] < CLEARLY * errors["unary"]),
+    )
+
+
+def _sequences_claim(one: Runs, suited: Runs, errors: dict[str, float]) -> Claim:
+    ends = [runs.last("sequences") for runs in (one, suited)]
+    others = [min(runs.last(key) for key in METHODS if key != "sequences") for runs in (one, suited)]
+    return Claim(
+        claim="Algorithm 1 trains: pairs of whole sequences, drawn at random, are enough",
+        paper="converges to the optimal error rate",
+        ours=f"sign and support mended, {SAMPLES} pairs a step: error {ends[0]:.3f} at batch 1 and {ends[1]:.3f} at batch "
+        f"{suited.by_method['sequences']['batch']}, the best other method {others[0]:.3f} and {others[1]:.3f}; decoding "
+        f"without transitions {errors['unary']:.3f}. What is drawn decides: candidates at single positions do train",
+        verdict=verdict(min(ends) < FAILS * min(others)),
+        correction="c",
+    )
+
+
+def _best(runs: Runs, keys: Sequence[str]) -> str:
+    """Of some methods the one that erred least on validation chains when it was tuned."""
+    return min(keys, key=lambda key: float(chosen(runs.by_method[key]["tuning"])["validation_error"]))
+
+
+def _paces(runs: Runs, keys: Sequence[str]) -> str:
+    """What a step takes, on the path taken and through the head."""
+    told = []
+    for key in keys:
+        route = runs.pace(key)
+        seconds = route["seconds_a_step"]
+        label, path = runs.by_method[key]["label"], route["path"]
+        told.append(f"{label} {_ms(seconds[path])} ({path}; head {_ms(seconds['head'])})")
+    return ", ".join(told)
+
+
+def _ms(seconds: float) -> str:
+    return f"{1e3 * seconds:.2g} ms"
+
+
+def _seconds(value: float | None) -> str:
+    return "never" if value is None else f"{value:.2g} s"
+
+
+def _as_factor(value: float | None) -> str:
+    return "" if value is None else f", {value:.1f} times as long"
+
+
+def _alt(one: Runs, suited: Runs, errors: dict[str, float]) -> str:
+    ends = [
+        ", ".join(f"{run['label']} {runs.last(key):.3f}" for key, run in runs.by_method.items()) for runs in (one, suited)
+    ]
+    return (
+        "Two panels of test error against seconds of training, on a log scale. Above, one chain a step; errors at the end: "
+        f"{ends[0]}. Below, the batch that suits each: {ends[1]}. Level lines: true parameters {errors['oracle']:.3f}, "
+        f"decoding without transitions {errors['unary']:.3f}."
+    )
+
+
+EXPERIMENT = Experiment(
+    name="convergence",
+    title="Sequence tagging against the clock",
+    question="How fast does the test error of a synthetic tagger fall?",
+    shows="test error of a tagger against seconds: searching, summing, all candidates, sampled ones, whole sequences",
+    paper="Figure 11, appendix E",
+    needs="nothing; a C++ compiler for the paper's scale, without which steps are slower",
+    cost={"smoke": "10 s", "paper": "8 min"},
+    parts=parts,
+    conclude=conclude,
+    draw=draw,
+)

@@ -1,0 +1,30 @@
+"""Figure of `surrogates`."""
+
+from typing import TYPE_CHECKING, Any
+
+from linearcore_paper.drawing import COLOURS, FAINT, legend, name_axes, panels
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_DASHES: tuple[Any, ...] = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1, 1, 1, 1, 1)), "-", "--")
+_TITLES = {
+    "standard": "Standard surrogates",
+    "sides-1": "Linear-core surrogates, one-sided, τ = 1",
+    "sides-2": "Linear-core surrogates, two-sided, τ = 1",
+}
+
+
+def draw(data: dict[str, Any]) -> "Figure":
+    """Loss against margin: the standard surrogates, then the linear-core ones, one- and two-sided."""
+    figure, axes = panels(3, 3.0)
+    for panel, (group, title) in zip(axes, _TITLES.items(), strict=True):
+        panel.set(xlim=(-2.5, 3.5), ylim=(-0.15, 6.5))
+        panel.plot([-2.5, 0, 0, 3.5], [1, 1, 0, 0], color=FAINT, linewidth=1.0, label="0-1 loss")
+        for index, curve in enumerate(item for item in data["curves"] if item["panel"] == group):
+            # The title says the rest of the label.
+            label = curve["label"] if group == "standard" else curve["label"].removeprefix("LC ").split(", ")[0]
+            panel.plot(curve["margin"], curve["value"], color=COLOURS[index], linestyle=_DASHES[index], label=label)
+        legend(panel, "upper right")
+        name_axes(panel, "margin", "loss", title)
+    return figure

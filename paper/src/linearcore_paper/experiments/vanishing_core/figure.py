@@ -1,0 +1,84 @@
+"""Figure of `vanishing-core`."""
+
+from typing import TYPE_CHECKING, Any
+
+from linearcore_paper.drawing import (
+    BLUE,
+    FAINT,
+    GREEN,
+    INK,
+    OLIVE,
+    ORANGE,
+    PURPLE,
+    RAMP,
+    RED,
+    Line,
+    draw_lines,
+    draw_slopes,
+    name_axes,
+    panels,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_BASES = {"logistic": BLUE, "exponential": PURPLE, "truncated_quadratic": ORANGE, "quartic": GREEN, "gamma": OLIVE}
+_MARKERS = {"logistic": "o", "exponential": "s", "truncated_quadratic": "^"}
+
+
+def draw(data: dict[str, Any]) -> "Figure":
+    """Local slopes as τ falls, the crossovers against their prediction, and the limits of all bases."""
+    figure, (first, second, third) = panels(3, 3.0)
+    _draw_fall(first, data)
+    _draw_crossovers(second, data["crossovers"])
+    _draw_limits(third, data)
+    return figure
+
+
+def _draw_fall(axes: "Axes", data: dict[str, Any]) -> None:
+    curves = [curve for curve in data["curves"] if curve["sides"] == 1]
+    colours = dict(zip(sorted(curve["tau"] for curve in curves), RAMP, strict=True))
+    lines = [Line(c["delta"], c["local_slope"], f"τ = {c['tau']:g} (fit {c['fit']:.3f})", colours[c["tau"]]) for c in curves]
+    logistic = data["logistic"]
+    red = Line(logistic["delta"], logistic["local_slope"], f"logistic loss (fit {logistic['fit']:.3f})", RED, "--")
+    draw_slopes(axes, [*lines, red], "Local slope, one-sided logistic LC; dots: predicted crossover")
+    for row in data["crossovers"]:
+        if row["base"] == "logistic" and row["sides"] == 1 and row["predicted"] >= 1e-4:
+            axes.plot(row["predicted"], 2 / 3, "o", color=INK, markersize=5)
+
+
+def _draw_crossovers(axes: "Axes", rows: list[dict[str, Any]]) -> None:
+    axes.set(xscale="log", xlim=(1e-5, 1e-1), ylim=(0.75, 1.7))
+    axes.axhspan(0.8, 1.2, color="#eef3f7", zorder=0)
+    axes.text(1.15e-5, 1.185, "within 20 %", color=FAINT, fontsize=9, va="top")
+    lines = []
+    for base in _MARKERS:
+        for sides in (1, 2):
+            chosen = sorted(
+                (row for row in rows if row["base"] == base and row["sides"] == sides), key=lambda row: row["tau"]
+            )
+            taus, ratios = [row["tau"] for row in chosen], [row["measured"] / row["predicted"] for row in chosen]
+            axes.plot(taus, ratios, _MARKERS[base], color=_BASES[base], markersize=4)
+            label = f"{base.replace('_', ' ')}, {sides}-sided"
+            lines.append(Line(taus, ratios, label, _BASES[base], "-" if sides == 1 else "--"))
+    draw_lines(axes, lines)
+    name_axes(
+        axes, "half-width of the core, τ", "measured δ / predicted δ", "Where the slope passes ⅔, against its prediction"
+    )
+
+
+def _draw_limits(axes: "Axes", data: dict[str, Any]) -> None:
+    rows = [row for row in data["limits"] if row["sides"] == 1]
+    lines = [
+        Line(
+            row["curve"]["delta"],
+            row["curve"]["local_slope"],
+            f"{row['base'].replace('_', ' ')} (limit {row['limit']:.2f})",
+            _BASES[row["base"]],
+            "-" if row["is_c2"] else "--",
+        )
+        for row in rows
+    ]
+    draw_slopes(axes, lines, "Without a core: ½, or ¾ for the C2 bases (solid)")
+    axes.axhline(0.75, color=FAINT, linewidth=1.0, linestyle=":")

@@ -1,0 +1,183 @@
+"""Writes the page: reads results, collects evidence, renders the template with its styles and scripts inside."""
+
+import os
+import re
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from linearcore.runtime import complaint, environment
+from linearcore_paper.experiments import EXPERIMENTS
+from linearcore_paper.report._evidence import LIVE, Evidence
+from linearcore_paper.report._facts import BASE_LABELS, FORMS, explorer_facts
+from linearcore_paper.report._figures import figure_markup
+from linearcore_paper.report._results import Experiment, plain, read_experiments
+from linearcore_paper.report.corrections import CORRECTIONS, Correction
+from linearcore_paper.runner import VERDICTS, Claim, Verdict
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+PAGE = "report.html"
+_ASSETS = "linearcore_paper.report.assets"
+
+#: Letters of a result beyond which all but its first sentence is folded away.
+LONG = 400
+#: From best to worst, as the contents sum an experiment up.
+_ORDER: tuple[Verdict, ...] = ("holds", "not run", "not judged", "holds with a correction", "does not hold")
+#: The names of the verdicts' icons in the page.
+_ICONS: dict[Verdict, str] = {
+    "holds": "holds",
+    "holds with a correction": "corrected",
+    "does not hold": "fails",
+    "not judged": "not-run",
+    "not run": "not-run",
+}
+
+
+@dataclass(frozen=True)
+class _Section:
+    """An experiment with its figure."""
+
+    experiment: Experiment
+    figure: str | None
+
+    @property
+    def rows(self) -> list[tuple[str | None, Claim]]:
+        """Claims without a source, since they stand under their own heading."""
+        return [(None, claim) for claim in self.experiment.claims]
+
+    @property
+    def summary(self) -> Verdict:
+        """The worst verdict."""
+        return max(self.experiment.verdicts, key=_ORDER.index, default="not run")
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """A correction with whatever evidence there is: claims of experiments, a table computed now, or neither."""
+
+    correction: Correction
+    rows: tuple[tuple[str, Claim], ...]
+    table: Evidence | None
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Machine:
+    """An environment and the experiments that ran in it."""
+
+    names: tuple[str, ...]
+    facts: dict[str, str]
+
+
+def write_report(out_dir: Path) -> Path:
+    """Writes OUT/report.html from what the experiments left in OUT, and returns its path.
+
+    The page is complete in itself: it loads nothing, and its content security policy forbids it to. Experiments without
+    results are shown as not run.
+
+    Args:
+        out_dir: the folder given to `linearcore reproduce --out`.
+
+    Raises:
+        ValueError: if the folder does not exist, or a file in it is broken; the message names it.
+        OSError: if the page cannot be written.
+
+    Cost: a second or two, for the evidence that is computed along the way.
+    """
+    if not out_dir.is_dir():
+        raise ValueError(complaint("out_dir", "be a folder with results", out_dir, "run `linearcore reproduce` first"))
+    experiments = read_experiments(out_dir)
+    sections = tuple(_Section(experiment, _figure(out_dir, experiment)) for experiment in experiments)
+    page = out_dir / PAGE
+    temporary = page.with_name(f".{PAGE}.{os.getpid()}")
+    try:
+        temporary.write_text(_render(sections), encoding="utf-8", newline="\n")
+        os.replace(temporary, page)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return page
+
+
+def _figure(out_dir: Path, experiment: Experiment) -> str | None:
+    name = experiment.entry.name
+    return figure_markup(out_dir / name, name, experiment.alt) if experiment.was_run else None
+
+
+def _render(sections: tuple[_Section, ...]) -> str:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    jinja = Environment(
+        loader=PackageLoader(_ASSETS, "."),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    jinja.filters |= {"prose": _prose, "parted": _parted}
+    experiments = tuple(section.experiment for section in sections)
+    verdicts = [verdict for experiment in experiments for verdict in experiment.verdicts]
+    return jinja.get_template("report.html.j2").render(
+        style=_asset("report.css"),
+        scripts=[_asset(f"{name}.js") for name in ("page", "surrogate", "plot", "explorer")],
+        sections=sections,
+        counts=[(verdict, verdicts.count(verdict)) for verdict in VERDICTS],
+        ran=sum(experiment.was_run for experiment in experiments),
+        titles={experiment.entry.name: experiment.entry.title for experiment in experiments},
+        corrections=[_shown(correction, experiments) for correction in CORRECTIONS],
+        machines=_machines(experiments),
+        facts=explorer_facts(),
+        bases=BASE_LABELS,
+        forms=[form.name for form in FORMS],
+        icon_of=_ICONS,
+        available=tuple(EXPERIMENTS),
+    )
+
+
+def _prose(text: str) -> "Markup":
+    """Text as HTML: short formulas such as τ < 1 stay on one line, and what stands in backticks is code."""
+    from markupsafe import Markup, escape
+
+    glued = re.sub(r" ([=<>≤≥→·×+−]) ", "\N{NO-BREAK SPACE}\\1\N{NO-BREAK SPACE}", text)
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(glued))))
+
+
+def _parted(text: str) -> tuple[str, str]:
+    """A long text as its first sentence and the others, which can be folded away; a short one as it is.
+
+    Example:
+        >>> _parted("Twice as fast. In detail: …")
+        ('Twice as fast. In detail: …', '')
+    """
+    first, _, others = text.partition(". ")
+    return (f"{first}.", others) if others and len(text) > LONG else (text, "")
+
+
+def _asset(name: str) -> str:
+    return files(_ASSETS).joinpath(name).read_text("utf-8")
+
+
+def _shown(correction: Correction, experiments: tuple[Experiment, ...]) -> _Shown:
+    rows = tuple(
+        (experiment.entry.name, claim)
+        for experiment in experiments
+        for claim in experiment.claims
+        if claim.correction == correction.letter
+    )
+    was_run = {experiment.entry.name: experiment.was_run for experiment in experiments}
+    live = LIVE.get(correction.letter)
+    missing = tuple(name for name in correction.experiments if not was_run[name])
+    return _Shown(correction, rows, live() if live else None, missing)
+
+
+def _machines(experiments: tuple[Experiment, ...]) -> list[_Machine]:
+    """Environments that differ, each with its experiments; the present one where nothing was run."""
+    found: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for experiment in experiments:
+        if experiment.was_run:
+            found.setdefault(tuple(experiment.environment.items()), []).append(experiment.entry.name)
+    if not found:
+        return [_Machine((), {key: plain(value) for key, value in environment().items()})]
+    return [_Machine(tuple(names), dict(facts)) for facts, names in found.items()]

@@ -1,0 +1,38 @@
+"""What an experiment is, and how it is run: part by part, keeping what is finished, in one process or in several."""
+
+from linearcore_paper.runner._experiment import (
+    VERDICTS,
+    After,
+    Claim,
+    Experiment,
+    Outcome,
+    Part,
+    PartFunction,
+    RecordedRun,
+    Settings,
+    Verdict,
+    verdict,
+)
+from linearcore_paper.runner._job import Job, make_writable, prepare
+from linearcore_paper.runner._run import Finished, run_experiment
+from linearcore_paper.runner._workers import DeadWorkerError
+
+__all__ = [
+    "VERDICTS",
+    "After",
+    "Claim",
+    "DeadWorkerError",
+    "Experiment",
+    "Finished",
+    "Job",
+    "Outcome",
+    "Part",
+    "PartFunction",
+    "RecordedRun",
+    "Settings",
+    "Verdict",
+    "make_writable",
+    "prepare",
+    "run_experiment",
+    "verdict",
+]

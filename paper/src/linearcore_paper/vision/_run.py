@@ -1,0 +1,316 @@
+"""One run: network, optimiser, stream and history, epoch by epoch."""
+
+import math
+import shutil
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from linearcore.runtime import complaint, is_store
+from linearcore_paper.vision._checkpoint import FOLDER, State, load_checkpoint, refuse_other, save_checkpoint
+from linearcore_paper.vision._evaluation import mean_loss, right_of, scores_of
+from linearcore_paper.vision._images import Images, check_images
+from linearcore_paper.vision._losses import Loss, SampleLoss, describe
+from linearcore_paper.vision._plan import epoch_plan, epoch_rates, steps_of
+from linearcore_paper.vision._result import Trained, new_network
+from linearcore_paper.vision._settings import Recipe
+from linearcore_paper.vision._steps import GraphStepper, Stepper
+from linearcore_paper.vision._views import Normal
+
+
+class Run:
+    """A network in training. `train_many` drives several of them side by side; `epoch` drives one by hand.
+
+    Nothing is built before the first epoch, and memory of the device is given back after the last. On a GPU everything
+    happens on a stream of the run's own, and the host waits for the device once an epoch.
+
+    Args:
+        data: to train on, with labels as wrong as they may be.
+        loss: called with scores (B, C) and labels (B,), gives (B,) losses or their mean; if it has an argument `index` or
+            says `needs_index = True`, it gets the places (B,) of the samples in `data` too, as `EarlyLearning` wants them.
+        recipe: everything else that decides the weights.
+        validation: images with labels as wrong as those of `data`, to choose by.
+        test: images with true labels, to report.
+        device: in torch's words.
+        name: for progress and records.
+        out: a folder for the result and, until it is there, for the state of the run; a run with the same arguments goes on
+            where this one stopped.
+        fresh: forget what `out` holds.
+        keep_scores_at: epochs, from 1, after which the scores of all training images are kept.
+        evaluate_every: look at `validation` and `test` after so many epochs, and after the last.
+        watch_train: when looking, look at the training images too, as they are: mean loss, and agreement with their labels.
+        keep_weights: write the last weights into `out`.
+
+    Raises:
+        ValueError: if arguments do not fit, `out` is a file or holds another run, or it is given and the loss holds
+            something that cannot be told from another.
+
+    Example:
+        >>> pixels = torch.randint(0, 255, (8, 1, 8, 8), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+        >>> data = Images(pixels, torch.tensor([0, 1] * 4), ("even", "odd"))
+        >>> run = Run(data, torch.nn.functional.cross_entropy, Recipe("small", width=2, epochs=2, batch=4), test=data)
+        >>> run.epoch()["epoch"], run.epoch()["epoch"], run.is_done
+        (1, 2, True)
+    """
+
+    def __init__(
+        self,
+        data: Images,
+        loss: Loss,
+        recipe: Recipe | None = None,
+        *,
+        validation: Images | None = None,
+        test: Images | None = None,
+        device: torch.device | str = "cpu",
+        name: str = "",
+        out: str | PathLike[str] | None = None,
+        fresh: bool = False,
+        keep_scores_at: Sequence[int] = (),
+        evaluate_every: int = 1,
+        watch_train: bool = False,
+        keep_weights: bool = True,
+    ) -> None:
+        self.recipe, self.device, self.name = recipe or Recipe(), torch.device(device), name
+        self._data, self._looked = data, {"test": test, "validation": validation}
+        self._loss = loss
+        self._every, self._keep_at, self._watch, self._keep = evaluate_every, set(keep_scores_at), watch_train, keep_weights
+        self._check()
+        self.steps = steps_of(len(data), self.recipe)
+        self.state = State()
+        self.resumed: tuple[int, int] | None = None
+        self.out = None if out is None else _as_folder(Path(out))
+        self.key = {} if self.out is None else self._make_key()
+        self._stepper: Stepper | None = None
+        self._stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
+        self._seen: dict[str, Tensor] = {}
+        self._scores: Tensor | None = None
+        self._result: Trained | None = None
+        if self.out is not None and fresh:
+            shutil.rmtree(self.out / FOLDER, ignore_errors=True)
+        elif self.out is not None and is_store(self.out):
+            self._result = replace(Trained.load(self.out, self.device), was_finished=True)
+            refuse_other(self.out, "a finished run", self.key, self._result.key)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether its last epoch is over, or it failed."""
+        return self._result is not None
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """A row for each epoch that is done; see `Trained`."""
+        return self.state.history if self._result is None else self._result.history
+
+    def epoch(self) -> dict[str, Any] | None:
+        """Trains for an epoch, or the rest of one, and gives its row; None if the run failed in it."""
+        self.start()
+        while self.state.step < self.steps:
+            self.step()
+        self.look()
+        return self.finish()
+
+    def start(self) -> None:
+        """Makes ready for an epoch, or for the rest of it."""
+        self.prepare()
+        stepper, state = self._at_work, self.state
+        with self._on_stream():
+            if state.step == 0:
+                stepper.begin()
+            stepper.load(
+                epoch_plan(len(self._data), self.recipe, state.epoch), epoch_rates(self.steps, self.recipe, state.epoch)
+            )
+        stepper.network.train()
+        stepper.loss.train(True)
+        self._since = time.perf_counter()
+
+    def step(self) -> None:
+        """Does the next step, or asks the GPU to, without waiting for it."""
+        self._at_work.step()
+        self.state.step += 1
+
+    def look(self) -> None:
+        """At the end of an epoch, has the loss and the accuracies computed, without waiting for them."""
+        stepper, number = self._at_work, self.state.epoch + 1
+        is_due = number % self._every == 0 or number == self.recipe.epochs
+        with self._on_stream():
+            self._seen = {"loss": stepper.total[0] / self.steps}
+            for half, data in self._looked.items():
+                if data is not None and is_due:
+                    self._seen[f"{half}_accuracy"] = right_of(self._scores_of(data.images), data.labels)
+            if number in self._keep_at or (self._watch and is_due):
+                self._scores = self._scores_of(self._data.images)
+            if self._scores is not None and self._watch and is_due:
+                self._seen["train_accuracy"] = right_of(self._scores, self._data.labels)
+                self._seen["train_loss"] = mean_loss(stepper.loss, self._scores, self._data)
+
+    def finish(self) -> dict[str, Any] | None:
+        """Waits for what `look` asked for and writes it down; after the last epoch, writes the result."""
+        state, number = self.state, self.state.epoch + 1
+        with self._on_stream():
+            values = dict(zip(self._seen, torch.stack([seen.float() for seen in self._seen.values()]).tolist(), strict=True))
+            if self._scores is not None and number in self._keep_at:
+                state.kept[number] = self._scores.cpu()
+        self._scores = None
+        row: dict[str, Any] | None = None
+        if math.isfinite(values["loss"]):
+            row = self._row(values)
+            state.history.append(row)
+        else:
+            state.failed = f"loss is not finite in epoch {number}"
+        state.epoch, state.step, state.seconds = number, 0, 0.0
+        if state.failed is not None or number == self.recipe.epochs:
+            self._end()
+        return row
+
+    def save(self) -> None:
+        """Writes how far it is, if it has a folder and is not done; waits for the device."""
+        if self.out is None or self._stepper is None:
+            return
+        now = time.perf_counter()
+        with self._on_stream():
+            # Within an epoch, the time that it took so far belongs to its row.
+            state = replace(self.state, seconds=self.state.seconds + (now - self._since if self.state.step else 0.0))
+            save_checkpoint(self.out, self._checkpoint_key, state, self._stepper.state())
+
+    def result(self) -> Trained:
+        """What came of it.
+
+        Raises:
+            ValueError: if it is not done.
+        """
+        if self._result is None:
+            got = f"{self.state.epoch} of {self.recipe.epochs} epochs"
+            raise ValueError(complaint("run", "be done", got, "call `epoch` until `is_done`, or `train_many`"))
+        return self._result
+
+    def scores(self, images: Tensor) -> Tensor:
+        """(N, C) float32 scores of images (N, channels, height, width) uint8 in evaluation mode, on the run's device.
+
+        Raises:
+            TypeError, ValueError: if the images are others.
+        """
+        if self._result is not None:
+            return self._result.scores(images)
+        check_images(images, self._data.channels)
+        self.prepare()
+        with self._on_stream():
+            scores = self._scores_of(images.to(self.device))
+        if self._stream is not None:
+            torch.cuda.current_stream(self.device).wait_stream(self._stream)
+        return scores
+
+    def prepare(self) -> None:
+        """Builds the network, takes up a saved state, and on a GPU records a step; does nothing the second time."""
+        if self._stepper is not None or self._result is not None:
+            return
+        self._data = self._data.to(self.device)
+        self._looked = {half: None if data is None else data.to(self.device) for half, data in self._looked.items()}
+        loss = SampleLoss(self._loss, self.device)
+        loss.check(self._data.num_classes, len(self._data), self.device)
+        network = new_network(self.recipe, self._data.num_classes, self._data.channels).to(self.device)
+        network.train()
+        loss.train(True)
+        normal = Normal.of(self._data.images)
+        if self._stream is None:
+            self._stepper = Stepper(network, loss, self._data, normal, self.recipe)
+        else:
+            self._stream.wait_stream(torch.cuda.current_stream(self.device))
+            with torch.cuda.stream(self._stream):
+                self._stepper = GraphStepper(network, loss, self._data, normal, self.recipe, self._stream)
+        saved = None if self.out is None else load_checkpoint(self.out, self._checkpoint_key)
+        if saved is not None:
+            self.state = saved[0]
+            self.resumed = self.state.epoch + 1, self.state.step
+            with self._on_stream():
+                self._stepper.restore(saved[1])
+        self._stepper.prepare()
+
+    @property
+    def _at_work(self) -> Stepper:
+        if self._stepper is None:
+            raise ValueError(complaint("run", "be at work", "one that is not", "call `start` first, and none that is done"))
+        return self._stepper
+
+    @property
+    def _checkpoint_key(self) -> dict[str, Any]:
+        # Another version of torch may compute otherwise; what is finished is finished.
+        return {**self.key, "torch": torch.__version__}
+
+    def _scores_of(self, images: Tensor) -> Tensor:
+        stepper = self._at_work
+        return scores_of(stepper.network, images, stepper.normal, stepper.dtype)
+
+    def _row(self, values: dict[str, float]) -> dict[str, Any]:
+        sizes = {f"{half}_accuracy": data for half, data in (*self._looked.items(), ("train", self._data))}
+        for name, data in sizes.items():
+            if name in values and data is not None:
+                values[name] *= 100 / len(data)
+        row = {"epoch": self.state.epoch + 1, "test_accuracy": None, "validation_accuracy": None, **values}
+        row["rate"] = float(epoch_rates(self.steps, self.recipe, self.state.epoch)[-1])
+        row["seconds"] = round(self.state.seconds + time.perf_counter() - self._since, 3)
+        return row
+
+    def _end(self) -> None:
+        stepper, state = self._at_work, self.state
+        self._result = Trained(
+            self.recipe,
+            stepper.loss.name,
+            self._data.classes,
+            state.history,
+            stepper.network.eval(),
+            stepper.normal,
+            kept_scores=state.kept,
+            failed=state.failed,
+            name=self.name,
+            key=self.key,
+            resumed=self.resumed,
+        )
+        if self.out is not None:
+            with self._on_stream():
+                is_kept = self._keep and state.failed is None
+                (self._result if is_kept else replace(self._result, network=None)).save(self.out)
+            shutil.rmtree(self.out / FOLDER, ignore_errors=True)
+        # The graph and its memory go; the next run needs the room.
+        self._stepper, self._seen = None, {}
+
+    def _make_key(self) -> dict[str, Any]:
+        halves = {half: None if data is None else data.digest for half, data in self._looked.items()}
+        asked = {"keep_scores_at": sorted(self._keep_at), "evaluate_every": self._every, "watch_train": self._watch}
+        told = {"settings": self.recipe.to_json(), "loss": describe(self._loss, is_strict=True), "train": self._data.digest}
+        return {**told, **halves, **asked}
+
+    def _on_stream(self) -> AbstractContextManager[Any]:
+        return nullcontext() if self._stream is None else torch.cuda.stream(self._stream)
+
+    def _check(self) -> None:
+        data, epochs = self._data, self.recipe.epochs
+        if self.device.type == "cuda" and not torch.cuda.is_available():
+            raise ValueError(complaint("device", "be one that this machine has", repr(str(self.device)), "pass 'cpu'"))
+        if self.recipe.batch > len(data):
+            advice = "pass a smaller `batch` in the recipe"
+            raise ValueError(complaint("data", f"have at least {self.recipe.batch} images", len(data), advice))
+        for half, other in self._looked.items():
+            if other is not None and (other.classes != data.classes or other.images.shape[1:] != data.images.shape[1:]):
+                got = f"{other.num_classes} of {tuple(other.images.shape[1:])}"
+                must = f"have the {data.num_classes} classes of `data` and images of {tuple(data.images.shape[1:])}"
+                raise ValueError(complaint(half, must, got, "take them from one data set"))
+        if not isinstance(self._every, int) or self._every < 1:
+            raise ValueError(complaint("evaluate_every", "be a positive integer", repr(self._every), "1 is every epoch"))
+        if not all(isinstance(epoch, int) and 1 <= epoch <= epochs for epoch in self._keep_at):
+            must = f"be epochs from 1 to {epochs}"
+            raise ValueError(complaint("keep_scores_at", must, sorted(self._keep_at), "they are counted from 1"))
+
+
+def _as_folder(out: Path) -> Path:
+    """Returns `out`, or raises if a file is in its way."""
+    for place in (out, *out.parents):
+        if place.exists() and not place.is_dir():
+            raise ValueError(complaint("out", "be a folder", f"the file {str(place)!r}", "pass another, which may be new"))
+    return out

@@ -1,1 +1,0 @@
-"""Experiments: the demo, and the paper's figures and tables. Needs the extra `linearcore[reproduce]`."""

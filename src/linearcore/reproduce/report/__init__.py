@@ -1,5 +1,0 @@
-"""The report: one HTML page with every figure, claim and correction, and a loss explorer; it needs no network."""
-
-from linearcore.reproduce.report._page import write_report
-
-__all__ = ["write_report"]

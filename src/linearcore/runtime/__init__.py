@@ -1,0 +1,59 @@
+"""What long work needs: records, progress, interrupts, saved tensors, random streams, threads, and checks of arguments.
+
+It is public so that `linearcore-paper` and programs like it can be written with public names only. It may change: names here
+are not promised to stay from one version to the next.
+
+| for | names |
+|---|---|
+| records of what was run | `write_record`, `read_record`, `write_whole`, `environment`, `package_version`, `RECORD_FORMAT` |
+| progress on a terminal or in a log | `Progress`, `Part`, `track` |
+| stopping between two steps | `Interrupt`, `StoppedError` |
+| checkpoints and saved models | `write_store`, `read_store`, `is_store`, `differences`, `Stored`, `StoreError` |
+| random numbers and threads | `stream_for`, `one_thread` |
+| errors in one line | `complaint`, `one_of`, `positive`, `between`, `shape`, `require`, `MissingExtraError` |
+"""
+
+from linearcore._checks import between, complaint, one_of, positive, shape
+from linearcore._extras import MissingExtraError, require
+from linearcore._streams import stream_for
+from linearcore.runtime._interrupt import Interrupt, StoppedError
+from linearcore.runtime._progress import Part, Progress, track
+from linearcore.runtime._record import (
+    RECORD_FORMAT,
+    environment,
+    package_version,
+    read_record,
+    write_record,
+    write_whole,
+)
+from linearcore.runtime._store import Stored, StoreError, differences, is_store, read_store, write_store
+from linearcore.runtime._threads import one_thread
+
+__all__ = [
+    "RECORD_FORMAT",
+    "Interrupt",
+    "MissingExtraError",
+    "Part",
+    "Progress",
+    "StoppedError",
+    "StoreError",
+    "Stored",
+    "between",
+    "complaint",
+    "differences",
+    "environment",
+    "is_store",
+    "one_of",
+    "one_thread",
+    "package_version",
+    "positive",
+    "read_record",
+    "read_store",
+    "require",
+    "shape",
+    "stream_for",
+    "track",
+    "write_record",
+    "write_store",
+    "write_whole",
+]

@@ -1,0 +1,104 @@
+"""Networks trained side by side are what they would be each alone."""
+
+from copy import deepcopy
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from linearcore import NormedScores
+from linearcore.runtime import one_thread
+from linearcore_paper.demo._networks import Networks, train
+
+SEEDS, COPIES, COUNT = (4, 9), 3, 50
+
+
+def data() -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    inputs = torch.rand(len(SEEDS), COUNT, 6, generator=generator)
+    return inputs, torch.randint(3, (len(SEEDS), COPIES, COUNT), generator=generator)
+
+
+def cross_entropy(scores: Tensor, target: Tensor) -> Tensor:
+    return F.cross_entropy(scores, target, reduction="none")
+
+
+def trained_alone(start: list[Tensor], inputs: Tensor, labels: Tensor, seed: int) -> nn.Module:
+    first, first_bias, second, second_bias = start
+    network = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3))
+    with torch.no_grad():
+        for parameter, value in zip(network.parameters(), (first.T, first_bias[0], second.T, second_bias[0]), strict=True):
+            parameter.copy_(value)
+    optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
+    generator = torch.Generator().manual_seed(seed)
+    for _ in range(3):
+        for rows in torch.randperm(COUNT, generator=generator).split(16):
+            optimizer.zero_grad()
+            F.cross_entropy(network(inputs[rows]), labels[rows]).backward()
+            optimizer.step()
+    return network
+
+
+def test_side_by_side_is_one_by_one():
+    inputs, labels = data()
+    networks = Networks(SEEDS, COPIES, (6, 5, 3))
+    starts = [parameter.detach().clone() for parameter in networks.parameters]
+    assert list(train(networks, inputs, labels, cross_entropy, learning_rate=0.01, epochs=3, batch_size=16)) == [1, 2, 3]
+    together = networks.scores(inputs.repeat_interleave(COPIES, 0))
+    for row, seed in enumerate(SEEDS):
+        for copy in range(COPIES):
+            index = row * COPIES + copy
+            alone = trained_alone([start[index] for start in starts], inputs[row], labels[row, copy], seed)
+            torch.testing.assert_close(together[index], alone(inputs[row]), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(("behind", "sphere"), [("normed", False), ("balanced", True)])
+def test_normed_scores_are_those_of_the_layer_each_network_for_itself(behind, sphere):
+    """In training and after it. Trained ones are not compared: Adam makes steps of gradients that are rounding alone."""
+    inputs, _ = data()
+    stacked = inputs.repeat_interleave(COPIES, 0) + torch.arange(len(SEEDS) * COPIES)[:, None, None]
+    networks = Networks(SEEDS, COPIES, (6, 5, 3), behind=behind)
+    layers = (nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3, bias=sphere), NormedScores(3, sphere=sphere))
+    alone = [nn.Sequential(*deepcopy(layers)) for _ in stacked]
+    with torch.no_grad():
+        for index, network in enumerate(alone):
+            first, first_bias, second, second_bias = (parameter[index] for parameter in networks.parameters)
+            values = (first.T, first_bias[0], second.T, *([second_bias[0]] if sphere else []))
+            for parameter, value in zip(network.parameters(), values, strict=True):
+                parameter.copy_(value)
+        for rows in torch.arange(COUNT).split(16):
+            together = networks.scores(stacked[:, rows], is_training=True)
+            expected = torch.stack([network(own[rows]) for network, own in zip(alone, stacked, strict=True)])
+            torch.testing.assert_close(together, expected, rtol=1e-4, atol=1e-4)
+        expected = torch.stack([network.eval()(own) for network, own in zip(alone, stacked, strict=True)])
+        torch.testing.assert_close(networks.scores(stacked), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_last_batch_of_one_has_no_norm_of_its_own():
+    inputs, labels = data()
+    networks = Networks(SEEDS, COPIES, (6, 5, 3), behind="normed")
+    assert list(train(networks, inputs, labels, cross_entropy, learning_rate=0.01, epochs=1, batch_size=COUNT - 1)) == [1]
+    assert networks.scores(inputs.repeat_interleave(COPIES, 0)).isfinite().all()
+
+
+def test_copies_start_alike_and_seeds_do_not():
+    for parameter in Networks(SEEDS, 2, (6, 5, 3)).parameters:
+        assert torch.equal(parameter[0], parameter[1]) and torch.equal(parameter[2], parameter[3])
+        assert not torch.equal(parameter[0], parameter[2])
+
+
+def test_accuracy_is_the_share_of_right_answers():
+    inputs, labels = data()
+    networks = Networks(SEEDS, COPIES, (6, 5, 3))
+    answers = networks.scores(inputs.repeat_interleave(COPIES, 0)).argmax(-1).reshape(len(SEEDS), COPIES, COUNT)
+    assert (networks.accuracy(inputs, answers) == 1).all()
+    assert torch.equal(networks.accuracy(inputs, labels), (answers == labels).double().mean(-1))
+    assert networks.accuracy(inputs, labels[:, :1]).shape == (len(SEEDS), COPIES)
+
+
+def test_threads_are_given_back():
+    before = torch.get_num_threads()
+    with one_thread():
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == before

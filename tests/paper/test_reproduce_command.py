@@ -1,0 +1,203 @@
+"""`linearcore reproduce` through the command line, every experiment at smoke size."""
+
+import json
+import re
+import time
+
+import pytest
+import torch
+
+from linearcore.cli import main
+from linearcore.runtime import read_record
+from linearcore_paper.experiments import EXPERIMENTS
+from linearcore_paper.runner import VERDICTS
+
+ORDER = [
+    "surrogates",
+    "rates",
+    "thresholds",
+    "vanishing-core",
+    "surfaces",
+    "gradients",
+    "counterexample",
+    "noise",
+    "gradient-histogram",
+    "optimization",
+    "convergence",
+    "scalability",
+    "tagging",
+    "variance",
+]
+#: Those whose parts are records, which may come from other machines.
+RECORDED = {"noise", "gradient-histogram", "tagging"}
+
+
+def call(*words: str) -> int:
+    with pytest.raises(SystemExit) as stop:
+        main(["reproduce", *words])
+    return stop.value.code
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory):
+    """One run of all experiments, and the processor seconds it took."""
+    folder = tmp_path_factory.mktemp("reproduce") / "new" / "folder"
+    started = time.process_time()
+    assert call("--all", "--out", str(folder)) == 0
+    return folder, time.process_time() - started
+
+
+def test_experiments_are_known_in_the_papers_order():
+    assert [name for name in EXPERIMENTS if name in ORDER] == ORDER
+
+
+@pytest.mark.parametrize("name", ORDER)
+def test_every_experiment_writes_record_and_figures(everything, name):
+    folder = everything[0] / name
+    assert {path.name for path in folder.iterdir()} == {"parts", "results.json", f"{name}.svg", f"{name}.png"}
+    assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    svg = (folder / f"{name}.svg").read_text("utf-8")
+    assert "<svg" in svg and "dc:date" not in svg
+    record = read_record(folder / "results.json")
+    recorded = {"runs_on": [f"cpu, torch {torch.__version__}"]} if name in RECORDED else {}
+    assert record["settings"] == {
+        "device": "cpu",
+        "experiment": name,
+        "paper": EXPERIMENTS[name].paper,
+        "scale": "smoke",
+        **recorded,
+    }
+    assert record["seed"] == 0 and "torch" in record["environment"] and name in record["command"]
+    assert set(record["results"]) == {"alt", "claims", "data"}
+    assert len(record["results"]["alt"]) > 100
+    for claim in record["results"]["claims"]:
+        assert set(claim) == {"claim", "paper", "ours", "verdict", "correction"}
+        assert claim["verdict"] in VERDICTS and claim["correction"] in {None, *"abcdefghijklmn"}
+    assert str(everything[0]) not in (folder / "results.json").read_text("utf-8")
+
+
+def test_smoke_scale_takes_less_than_a_minute(everything):
+    assert everything[1] < 60
+
+
+def test_second_run_keeps_everything_and_gives_the_same_files(everything, capsys):
+    folder, _ = everything
+    before = {path: path.read_bytes() for path in folder.rglob("*.svg")}
+    assert call("rates", "gradients", "--out", str(folder)) == 0
+    out, err = capsys.readouterr()
+    assert "rates  (4 of 4 parts were finished before and kept)" in out
+    assert "gradients (6 of 6 parts kept)" in err
+    assert before == {path: path.read_bytes() for path in folder.rglob("*.svg")}
+
+
+def test_words_are_the_verdicts(everything, capsys):
+    assert call("rates", "--out", str(everything[0])) == 0
+    out = capsys.readouterr().out
+    assert "holds with a correction (l)" in out and "paper: slope about 1" in out and "ours:  local slope 0.999" in out
+    assert str(everything[0]) in out
+
+
+def test_json_is_the_records_and_nothing_else(everything, capsys):
+    assert call("gradients", "rates", "rates", "--json", "--out", str(everything[0])) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert list(told["records"]) == ["rates", "gradients"] and told["report"] is None
+    assert told["records"]["rates"] == read_record(everything[0] / "rates" / "results.json")
+
+
+def test_report_is_asked_for_the_folder(everything, capsys, monkeypatch):
+    asked = []
+
+    def write_report(folder):
+        asked.append(folder)
+        return folder / "report.html"
+
+    monkeypatch.setattr("linearcore_paper.report.write_report", write_report)
+    assert call("--report", "--out", str(everything[0])) == 0
+    assert asked == [everything[0]]
+    assert capsys.readouterr().out == f"Report: {everything[0] / 'report.html'}\n"
+
+
+def test_list_says_what_there_is(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert call("--list") == 0
+    out = capsys.readouterr().out
+    for experiment in EXPERIMENTS.values():
+        assert experiment.name in out and experiment.shows in out and experiment.paper in out
+        assert f"takes {experiment.cost['smoke']} (smoke) or {experiment.cost['paper']} (paper)" in out
+    assert list(tmp_path.iterdir()) == []
+    assert call("--list", "--json") == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["name"] for row in rows] == list(EXPERIMENTS)
+    assert set(rows[0]) == {"name", "shows", "paper", "needs", "cost"}
+
+
+def test_list_of_some(capsys):
+    assert call("thresholds", "rates", "--list", "--json") == 0
+    assert [row["name"] for row in json.loads(capsys.readouterr().out)] == ["rates", "thresholds"]
+    assert call("rate", "--list") == 2
+    assert "unknown experiment rate" in capsys.readouterr().err
+
+
+def test_letters_are_explained_where_there_are_any(everything, capsys):
+    for name in ("rates", "gradients", "optimization"):
+        assert call(name, "--out", str(everything[0])) == 0
+        out = capsys.readouterr().out
+        has_letters = bool(re.search(r"^  [a-z ]+ \([a-z]\): ", out, re.MULTILINE))
+        assert ("letters are those of docs/reading-the-paper-with-care.md" in out) == has_letters
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nope"], "unknown experiment nope; known: surrogates, rates, thresholds"),
+        (["rates", "nope", "neither"], "unknown experiment nope, neither; known: "),
+        ([], "name an experiment or pass --all; known: surrogates"),
+        (["rates", "--scale", "huge"], "`scale` must be one of 'smoke', 'paper', got 'huge'"),
+        (["rates", "--seed", "-1"], "`seed` must be a non-negative integer"),
+        (["rates", "--device", "abacus"], "`--device` must be a device of torch, got 'abacus'"),
+        (["rates", "--device", "cuda:99"], "`--device` must be there, got 'cuda:99'"),
+        (["rates", "--out", "FILE"], "; name a folder you may write to with --out"),
+        (["rates", "--out", "FILE/below"], "; name a folder you may write to with --out"),
+    ],
+)
+def test_errors_are_one_line(words, message, tmp_path, capsys):
+    (tmp_path / "file").write_text("in the way")
+    words = [word.replace("FILE", str(tmp_path / "file")) for word in words]
+    assert call("--out", str(tmp_path / "out"), *words) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.startswith("linearcore: ") and err.count("\n") == 1
+    assert message in err
+
+
+def test_interrupt_says_how_to_go_on(monkeypatch, tmp_path, capsys):
+    from linearcore_paper.experiments import rates
+
+    coin, calls = rates.coin, []
+
+    def interrupted(phi):
+        calls.append(phi)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return coin(phi)
+
+    monkeypatch.setattr(rates, "coin", interrupted)
+    assert call("rates", "--out", str(tmp_path)) == 130
+    line = "linearcore: interrupted; finished parts are kept, the same command goes on from there\n"
+    assert capsys.readouterr().err == line
+    assert call("rates", "--out", str(tmp_path)) == 0
+    assert "2 of 4 parts were finished before" in capsys.readouterr().out
+    assert len(calls) == 5
+
+
+def test_fault_of_ours_keeps_its_traceback(monkeypatch, tmp_path):
+    def fail(phi):
+        raise ValueError("a bug")
+
+    monkeypatch.setattr("linearcore_paper.experiments.rates.coin", fail)
+    with pytest.raises(ValueError, match="a bug"):
+        main(["reproduce", "rates", "--out", str(tmp_path)])
+
+
+def test_help_shows_examples(capsys):
+    assert call("--help") == 0
+    assert "linearcore reproduce --all --scale paper --report" in capsys.readouterr().out
