@@ -7,8 +7,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import linearcore as lc
+from linearcore.forms import Labels, row_losses
 from linearcore.heads import LinearCoreChain
-from linearcore.kernels import Labels, dense_rows
+from linearcore.kernels import resolve_backend
 from linearcore.surrogates import Surrogate
 from linearcore.tagging import TaggingModel
 from linearcore.tagging.encoders import Encoder
@@ -98,8 +99,8 @@ class VariantModel(TaggingModel):
         return loss
 
     def _mean(self, scores: Tensor, truth: Tensor, mask: Tensor) -> Tensor:
-        kernel = self.head.form.kernel(self.head.surrogate)
-        losses = dense_rows(kernel, scores.flatten(0, 1), Labels(truth.flatten())).view(mask.shape)
+        rows, backend = scores.flatten(0, 1), resolve_backend("auto", (scores,))
+        losses = row_losses(self.head.form, self.head.surrogate, rows, Labels(truth.flatten()), backend).view(mask.shape)
         return losses.masked_fill(~mask, 0.0).sum() / mask.sum()
 
     def _neighbours(self, emissions: Tensor, truth: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:

@@ -28,7 +28,8 @@ from torch import Tensor, nn
 import linearcore as lc
 from _chain_marks import CRF, GRAPH, PEERS, TOKENS, judge, show_marks
 from _harness import Contender, captured, command, free_bytes, interleaved_times, milliseconds, peak_bytes, show
-from linearcore.kernels import Labels, dense_rows, local_scores
+from linearcore.forms import Labels, reference_rows
+from linearcore.kernels import local_scores
 from linearcore.runtime import write_record
 from linearcore.structures import Sites
 from linearcore_paper.experiments.tagging.methods import BroadcastCRF
@@ -115,7 +116,7 @@ class TokenCrossEntropy(nn.Module):
 
 
 class PlainTwin(nn.Module):
-    """A linear-core chain by the plain backends, for its value."""
+    """A linear-core chain by its definition, for its value."""
 
     def __init__(self, head: lc.LinearCoreChain) -> None:
         super().__init__()
@@ -123,9 +124,8 @@ class PlainTwin(nn.Module):
 
     def forward(self, emissions: Tensor, tags: Tensor) -> Tensor:
         chain, sites = self.head.chain(emissions), Sites.of(torch.ones_like(tags, dtype=torch.bool))
-        scores = local_scores(emissions, chain, tags, sites, backend="plain").flatten(0, 1)
-        kernel = self.head.form.kernel(self.head.surrogate)
-        return -dense_rows(kernel, scores, Labels(tags.flatten()), backend="plain").sum()
+        scores = local_scores(emissions, chain, tags, sites, backend="reference").flatten(0, 1)
+        return -reference_rows(self.head.form, self.head.surrogate, scores, Labels(tags.flatten())).sum()
 
 
 def heads(num_tags: int) -> dict[str, nn.Module]:

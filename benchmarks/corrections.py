@@ -18,7 +18,7 @@ import torch
 from scipy.optimize import brentq, minimize
 
 from linearcore import Hinge, LinearCore, Logistic, SmoothedHinge, Surrogate
-from linearcore.kernels import CenteredKernel, FormKernel, Labels, LogOddsKernel, PairwiseKernel, dense_rows
+from linearcore.forms import Centered, Form, Labels, LogOdds, Pairwise, reference_rows
 from linearcore.runtime import write_record
 from linearcore.surrogates import BASES, QuarticBase
 
@@ -46,14 +46,14 @@ SETTINGS: Table = {
 # ---- (a) the ratio of surrogate regret to 0-1 regret -----------------------------------------------------------------
 
 
-def risk_of(kernel: FormKernel, p: list[float]) -> Callable[[torch.Tensor], torch.Tensor]:
-    """s ↦ Σ_y p_y ℓ(s, y). Kernels and not `multiclass_loss`, which refuses a two-sided φ for `centered`."""
+def risk_of(form: Form, phi: Surrogate, p: list[float]) -> Callable[[torch.Tensor], torch.Tensor]:
+    """s ↦ Σ_y p_y ℓ(s, y). Not `multiclass_loss`, which refuses a two-sided φ for `centered`."""
     n, weights = len(p), torch.tensor(p, dtype=torch.float64)
     every_label = Labels(torch.arange(n))
-    return lambda s: weights @ dense_rows(kernel, s.expand(n, n), every_label, "plain")
+    return lambda s: weights @ reference_rows(form, phi, s.expand(n, n), every_label)
 
 
-def least_risk(kernel: FormKernel, p: list[float], tied: bool) -> tuple[float, float, np.ndarray]:
+def least_risk(form: Form, phi: Surrogate, p: list[float], tied: bool) -> tuple[float, float, np.ndarray]:
     """The least conditional risk, over all scores or over those with s_1 = s_2; the gradient's norm there; the scores.
 
     The last score is pinned to zero, since all forms ignore a shift. Every risk here is convex, so a vanishing gradient
@@ -62,7 +62,7 @@ def least_risk(kernel: FormKernel, p: list[float], tied: bool) -> tuple[float, f
     basis = np.eye(len(p))[:, :-1]
     if tied:
         basis = np.column_stack([basis[:, 0] + basis[:, 1], basis[:, 2:]])
-    risk, free = risk_of(kernel, p), torch.from_numpy(basis)
+    risk, free = risk_of(form, phi, p), torch.from_numpy(basis)
 
     def at(function: Callable[..., torch.Tensor]) -> Callable[[np.ndarray], np.ndarray]:
         return lambda x: function(torch.from_numpy(x)).numpy()
@@ -75,14 +75,14 @@ def least_risk(kernel: FormKernel, p: list[float], tied: bool) -> tuple[float, f
     return float(value(x)), float(np.linalg.norm(gradient(x))), basis @ x
 
 
-def regret_ratios(kernel: FormKernel, classes: str = "three") -> Table:
+def regret_ratios(form: Form, phi: Surrogate, classes: str = "three") -> Table:
     """Least surrogate regret of predicting class 2, over its 0-1 regret p_1 − p_2 = 2δ, for every δ."""
     ratios, norms = [], []
     for delta in SETTINGS["deltas"]:
         first, second, *rest = SETTINGS["probabilities"][classes]
         p = [first + delta, second - delta, *rest]
-        best, norm_best, right = least_risk(kernel, p, tied=False)
-        worse, norm_worse, wrong = least_risk(kernel, p, tied=True)
+        best, norm_best, right = least_risk(form, phi, p, tied=False)
+        worse, norm_worse, wrong = least_risk(form, phi, p, tied=True)
         if right.argmax() != 0 or wrong.argmax() > 1:
             raise RuntimeError(f"the minima do not predict class 1 and classes 1 and 2 at delta = {delta}")
         ratios.append((worse - best) / (2 * delta))
@@ -95,15 +95,15 @@ def item_a() -> Table:
     result: Table = {"deltas": SETTINGS["deltas"]}
     for base, sides in itertools.product(("logistic", "exponential"), (1, 2)):
         phi, name = LinearCore(base, sides=sides), f"{base}_{sides}_sided"
-        result[f"pairwise_{name}"] = regret_ratios(PairwiseKernel(phi))
-        result[f"logodds_{name}"] = regret_ratios(LogOddsKernel(phi))
+        result[f"pairwise_{name}"] = regret_ratios(Pairwise(normalize=False), phi)
+        result[f"logodds_{name}"] = regret_ratios(LogOdds(), phi)
         if sides == 1:
-            result[f"centered_{name}"] = regret_ratios(CenteredKernel(phi))
+            result[f"centered_{name}"] = regret_ratios(Centered(normalize=False), phi)
     for tau in (0.5, 2.0):
-        result[f"centered_logistic_1_sided_tau_{tau:g}"] = regret_ratios(CenteredKernel(LinearCore(tau=tau)))
+        result[f"centered_logistic_1_sided_tau_{tau:g}"] = regret_ratios(Centered(normalize=False), LinearCore(tau=tau))
     for sides in (1, 2):
-        kernel = CenteredKernel(LinearCore(sides=sides))
-        result[f"centered_four_classes_logistic_{sides}_sided"] = regret_ratios(kernel, "four")
+        ratios = regret_ratios(Centered(normalize=False), LinearCore(sides=sides), "four")
+        result[f"centered_four_classes_logistic_{sides}_sided"] = ratios
     # Worked out on the page: the ratio is (125/6)·δ to first order, while the margin of the top two lies in the core.
     smallest = SETTINGS["deltas"][-1]
     result["pairwise_ratio_over_delta_at_smallest_delta"] = result["pairwise_logistic_1_sided"]["ratios"][-1] / smallest

@@ -1,14 +1,16 @@
 """Slow and plain second opinions: the definitions of `docs/notation.md` written out, and minimal conditional risks."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from scipy.optimize import minimize
 from torch import Tensor
 
-from linearcore.kernels import FormKernel, Labels, dense_rows
-from linearcore.losses import Centered, Form, LogOdds, Pairwise
+from linearcore.forms import Centered, Form, Kept, Labels, LogOdds, Pairwise
+from linearcore.forms import row_losses as form_rows
+from linearcore.kernels import resolve_backend
 from linearcore.surrogates import Surrogate
 
 
@@ -30,7 +32,33 @@ def row_losses(surrogate: Surrogate, form: Form, scores: Tensor, delta: Tensor |
     return torch.stack([row_loss(surrogate, form, scores, y, margin[y]) for y in range(len(scores))])
 
 
-def minimal_risk(kernel: FormKernel, p: list[float], predicted: int | None = None) -> float:
+class Bound(NamedTuple):
+    """A form with its surrogate, for tests that go through many of both. Refused pairs are computed all the same."""
+
+    form: Form
+    surrogate: Surrogate
+
+    def hard(self, scores: Tensor, labels: Labels) -> Tensor:
+        return self.form.hard(self.surrogate, scores, labels)
+
+    def soft(self, scores: Tensor, labels: Labels, chunk: slice) -> Tensor:
+        return self.form.soft(self.surrogate, scores, labels, chunk)
+
+    def hard_forward(self, scores: Tensor, labels: Labels) -> tuple[Tensor, Kept]:
+        return self.form.hard_forward(self.surrogate, scores, labels, fused=None)
+
+    def hard_gradient(self, scores: Tensor, labels: Labels, kept: Kept, upstream: Tensor) -> Tensor:
+        return self.form.hard_gradient(self.surrogate, scores, labels, kept, upstream, fused=None)
+
+    def sampled(self, own: Tensor, others: Tensor, log_weight: Tensor, num_classes: int | Tensor) -> Tensor:
+        return self.form.sampled(self.surrogate, own, others, log_weight, num_classes)
+
+    def rows(self, scores: Tensor, labels: Labels, backend: str = "auto") -> Tensor:
+        others = (labels.probability, labels.weight, labels.margin)
+        return form_rows(self.form, self.surrogate, scores, labels, resolve_backend(backend, (scores,), others))
+
+
+def minimal_risk(bound: Bound, p: list[float], predicted: int | None = None) -> float:
     """inf_s Σ_y p_y ℓ(s, y), over all scores or over those for which `predicted` has the highest one.
 
     The losses are convex and see only differences, so one score can be 0. With the predicted class there, "it has the
@@ -45,7 +73,7 @@ def minimal_risk(kernel: FormKernel, p: list[float], predicted: int | None = Non
         scores = torch.zeros(1, len(p), dtype=torch.float64)
         scores[0, free] = torch.from_numpy(x)
         scores.requires_grad_()
-        value = dense_rows(kernel, scores, labels).sum()
+        value = bound.rows(scores, labels).sum()
         (gradient,) = torch.autograd.grad(value, scores)
         return float(value.detach()), gradient[0, free].numpy()
 
@@ -54,6 +82,6 @@ def minimal_risk(kernel: FormKernel, p: list[float], predicted: int | None = Non
     return float(minimize(risk, np.zeros(len(free)), jac=True, method="L-BFGS-B", bounds=bounds, options=options).fun)
 
 
-def regret_ratio(kernel: FormKernel, p: list[float], predicted: int) -> float:
+def regret_ratio(bound: Bound, p: list[float], predicted: int) -> float:
     """Surrogate regret of predicting a class over its 0-1 regret, max p − p_k."""
-    return (minimal_risk(kernel, p, predicted) - minimal_risk(kernel, p)) / (max(p) - p[predicted])
+    return (minimal_risk(bound, p, predicted) - minimal_risk(bound, p)) / (max(p) - p[predicted])

@@ -1,6 +1,6 @@
 """Where the kernel tests run, and what they are held to.
 
-They run three ways: on a CPU (blocked and eager paths), on a CPU in Triton's interpreter (`TRITON_INTERPRET=1`), and
+They run three ways: on a CPU (the eager paths), on a CPU in Triton's interpreter (`TRITON_INTERPRET=1`), and
 compiled on a GPU (`LINEARCORE_TEST_DEVICE=cuda`, which `make test-gpu` sets).
 """
 

@@ -12,14 +12,13 @@ import pytest
 import torch
 from torch import Tensor
 
-import linearcore.kernels._local_losses as local_losses_module
+import linearcore.kernels._backend as backend_module
 import linearcore.kernels._partition as partition_module
 import linearcore.kernels._viterbi as viterbi_module
 import linearcore.kernels.fused._max_product as max_product_module
 from linearcore import ChainCRF, LinearCoreChain, multiclass_loss
 from linearcore.heads import ChainHead
-from linearcore.kernels import fused, local_scores, log_partition, viterbi
-from linearcore.kernels._fused import fused_for
+from linearcore.kernels import fused, fused_for, local_scores, log_partition, viterbi
 from linearcore.structures import Chain, Constraints, Hamming, Sites
 from tests.kernels.paths import DEVICE
 
@@ -70,14 +69,14 @@ def test_log_odds_of_rows(num_classes: int, has_margin: bool, used: set[str]) ->
     index[1], index[2] = 0, 0
     margin = drawn(num_classes).abs() if has_margin else None
     ways = {}
-    for backend in ("blocked", "plain"):
+    for backend in ("fused", "reference"):
         leaf = scores.clone().requires_grad_()
         losses = multiclass_loss(leaf, index, reduction="none", class_margin=margin, backend=backend)
         finite = torch.where(losses.isfinite(), losses, 0.0)
         (gradient,) = torch.autograd.grad(finite, leaf, drawn(8, seed=1))
         ways[backend] = losses.detach(), gradient
-    close(ways["blocked"][0], ways["plain"][0])
-    close(ways["blocked"][1], ways["plain"][1])
+    close(ways["fused"][0], ways["reference"][0])
+    close(ways["fused"][1], ways["reference"][1])
     assert used == {"log_odds", "log_odds_gradient"}
 
 
@@ -85,7 +84,7 @@ def test_half_precision_rows_are_read_as_they_are_and_summed_in_float32(used: se
     scores, index = drawn(4, 3000).bfloat16(), torch.tensor([0, 1, 2, 2999])
     leaf, exact = scores.clone().requires_grad_(), scores.double().requires_grad_()
     multiclass_loss(leaf, index).backward()
-    multiclass_loss(exact, index, backend="plain").backward()
+    multiclass_loss(exact, index, backend="reference").backward()
     assert leaf.grad is not None and exact.grad is not None and leaf.grad.dtype == torch.bfloat16
     # 2⁻⁸ would be rounding to nearest; the interpreter cuts digits off instead.
     torch.testing.assert_close(leaf.grad.double(), exact.grad, rtol=2**-7, atol=1e-6)
@@ -123,9 +122,7 @@ def test_local_log_odds(
         emissions, tags = emissions.transpose(0, 1).contiguous(), tags.t().contiguous()
     found = step(head, emissions, tags)
     assert used == {"local_log_odds", "local_gradient"} | ({"log_odds", "log_odds_gradient"} if head.unary else set())
-    monkeypatch.setattr(local_losses_module, "fused_for", lambda *_: None)
-    monkeypatch.setattr("linearcore.kernels._local.fused_for", lambda *_: None)
-    monkeypatch.setattr("linearcore.kernels._logodds.fused_for", lambda *_: None)
+    monkeypatch.setattr(backend_module, "fused_for", lambda *_: None)
     for ours, twin in zip(found, step(head, torch.nan_to_num(emissions), tags), strict=True):
         close(ours, twin)
 
@@ -144,7 +141,7 @@ def test_second_derivatives_are_those_of_the_plain_twin(used: set[str], monkeypa
 
     found = second()
     assert "local_log_odds" in used and found.abs().max() > 0
-    monkeypatch.setattr(local_losses_module, "fused_for", lambda *_: None)
+    monkeypatch.setattr(backend_module, "fused_for", lambda *_: None)
     close(found, second())
 
 
@@ -164,7 +161,7 @@ def test_local_scores(size: tuple[int, int, int], used: set[str]) -> None:
     mask = torch.ones(size[:2], dtype=torch.bool)
     mask[1:3, 0] = False
     tags = torch.arange(size[0] * size[1]).view(size[:2]) % size[2]
-    found, twin = (local_scores(drawn(*size), chain, tags, Sites.of(mask), way) for way in ("blocked", "plain"))
+    found, twin = (local_scores(drawn(*size), chain, tags, Sites.of(mask), way) for way in ("fused", "reference"))
     close(found[mask], twin[mask])
     assert used == {"local_scores"}
 
@@ -186,7 +183,7 @@ def test_recursion(size: tuple[int, int, int], is_full: bool, used: set[str], mo
 
     found = step()
     assert used == {"forwards", "backwards"}
-    monkeypatch.setattr(partition_module, "fused_for", lambda *_: None)
+    monkeypatch.setattr(backend_module, "fused_for", lambda *_: None)
     for ours, twin in zip(found, step(), strict=True):
         close(ours, twin)
 

@@ -1,4 +1,4 @@
-"""How a loss is computed is no part of its meaning: the blocked backend against its plain twin, for every pair.
+"""How a loss is computed is no part of its meaning: the eager backend against the reference, for every pair.
 
 Laws: the same value and the same gradient for hard and soft targets, margins and missing classes, for any upstream
 gradient; gradcheck and gradgradcheck for both; no host synchronisation, shown by running everything on the meta device,
@@ -20,7 +20,7 @@ from tests.cases import A_FEW, FEW_PAIRS, PAIRS, SURROGATES
 every_pair = pytest.mark.parametrize(("phi", "form"), PAIRS.values(), ids=PAIRS.keys())
 a_few_pairs = pytest.mark.parametrize(("phi", "form"), FEW_PAIRS.values(), ids=FEW_PAIRS.keys())
 every_surrogate = pytest.mark.parametrize("phi", SURROGATES.values(), ids=SURROGATES.keys())
-both_backends = pytest.mark.parametrize("backend", ("plain", "blocked"))
+both_backends = pytest.mark.parametrize("backend", ("reference", "eager"))
 
 GENERATOR = torch.Generator().manual_seed(7)
 SCORES = 3 * torch.randn(6, 5, dtype=torch.float64, generator=GENERATOR)
@@ -34,9 +34,9 @@ every_target = pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS.k
 
 
 def both(scores: Tensor, target: Tensor, upstream: Tensor, **options: object) -> list[tuple[Tensor, Tensor]]:
-    """(losses, gradient) of the plain and of the blocked backend."""
+    """(losses, gradient) of the reference and of the eager backend."""
     results = []
-    for backend in ("plain", "blocked"):
+    for backend in ("reference", "eager"):
         leaf = scores.clone().requires_grad_()
         losses = multiclass_loss(leaf, target, reduction="none", backend=backend, **options)
         results.append((losses.detach(), *torch.autograd.grad(losses, leaf, upstream)))
@@ -44,20 +44,20 @@ def both(scores: Tensor, target: Tensor, upstream: Tensor, **options: object) ->
 
 
 def same(results: list[tuple[Tensor, Tensor]]) -> None:
-    for plain, blocked in zip(*results, strict=True):
-        torch.testing.assert_close(blocked, plain, rtol=1e-12, atol=1e-13)
+    for reference, eager in zip(*results, strict=True):
+        torch.testing.assert_close(eager, reference, rtol=1e-12, atol=1e-13)
 
 
 @every_pair
 @every_target
-def test_blocked_is_plain(phi: Surrogate, form: Form, target: Tensor) -> None:
+def test_eager_is_the_reference(phi: Surrogate, form: Form, target: Tensor) -> None:
     same(both(SCORES, target, UPSTREAM, surrogate=phi, form=form))
 
 
 @a_few_pairs
 @every_target
 @pytest.mark.parametrize("smoothing", (0.0, 0.2))
-def test_blocked_is_plain_with_margins_smoothing_and_missing_classes(
+def test_eager_is_the_reference_with_margins_smoothing_and_missing_classes(
     phi: Surrogate, form: Form, target: Tensor, smoothing: float
 ) -> None:
     options = {"surrogate": phi, "form": form, "class_margin": MARGIN, "label_smoothing": smoothing}
@@ -97,11 +97,11 @@ def test_gradcheck_and_gradgradcheck(phi: Surrogate, form: Form, backend: str) -
 @a_few_pairs
 @every_target
 def test_the_gradient_is_the_same_when_it_will_be_differentiated(phi: Surrogate, form: Form, target: Tensor) -> None:
-    """With `create_graph` the blocked backend takes another way, which gradgradcheck compares with itself alone."""
+    """With `create_graph` the eager backend takes another way, which gradgradcheck compares with itself alone."""
     leaf = SCORES.clone().requires_grad_()
     for losses in (
-        multiclass_loss(leaf, target, surrogate=phi, form=form, reduction="none", backend="blocked"),
-        binary_loss(leaf, PROBABILITY, surrogate=phi, pos_weight=MARGIN, reduction="none", backend="blocked"),
+        multiclass_loss(leaf, target, surrogate=phi, form=form, reduction="none", backend="eager"),
+        binary_loss(leaf, PROBABILITY, surrogate=phi, pos_weight=MARGIN, reduction="none", backend="eager"),
     ):
         (once,) = torch.autograd.grad(losses.sum(), leaf, retain_graph=True)
         (again,) = torch.autograd.grad(losses.sum(), leaf, create_graph=True)
@@ -133,10 +133,10 @@ def test_binary_gradcheck_and_gradgradcheck(phi: Surrogate, backend: str) -> Non
 
 
 @every_surrogate
-def test_binary_blocked_is_plain(phi: Surrogate) -> None:
+def test_binary_eager_is_the_reference(phi: Surrogate) -> None:
     for target in (SCORES > 0.5, PROBABILITY):
         results = []
-        for backend in ("plain", "blocked"):
+        for backend in ("reference", "eager"):
             leaf = SCORES.clone().requires_grad_()
             losses = binary_loss(leaf, target, surrogate=phi, pos_weight=MARGIN.exp(), backend=backend, reduction="none")
             results.append((losses.detach(), *torch.autograd.grad(losses, leaf, SCORES.sin())))
@@ -146,7 +146,7 @@ def test_binary_blocked_is_plain(phi: Surrogate) -> None:
 @a_few_pairs
 @both_backends
 def test_gradients_with_respect_to_targets_weights_and_margins(phi: Surrogate, form: Form, backend: str) -> None:
-    """The plain backend differentiates all inputs, also at a share of exactly 0; the blocked one refuses to."""
+    """The reference differentiates all inputs, also at a share of exactly 0; the eager one refuses to."""
     others = [PROBABILITY[:2].clone(), MARGIN.exp(), MARGIN.clone(), UPSTREAM[:2].clone()]
     others[0][0, 1] = 0.0
 
@@ -155,8 +155,8 @@ def test_gradients_with_respect_to_targets_weights_and_margins(phi: Surrogate, f
         return multiclass_loss(SCORES[:2] / 2, target, surrogate=phi, form=form, backend=backend, reduction="sum", **tensors)
 
     leaves = [tensor.requires_grad_() for tensor in others]
-    if backend == "blocked":
-        with pytest.raises(ValueError, match="`backend` must be able to differentiate all inputs, got 'blocked'"):
+    if backend == "eager":
+        with pytest.raises(ValueError, match="`backend` must be able to differentiate all inputs, got 'eager'"):
             loss(*leaves)
     else:
         assert gradcheck(loss, leaves)
@@ -165,7 +165,7 @@ def test_gradients_with_respect_to_targets_weights_and_margins(phi: Surrogate, f
 META_OPTIONS = {
     f"{target}-{reduction}-{'everything' if everything else 'nothing'}-{backend}": (target, reduction, everything, backend)
     for target, reduction, everything, backend in product(
-        ("hard", "soft"), ("mean", "sum", "none"), (False, True), ("plain", "blocked")
+        ("hard", "soft"), ("mean", "sum", "none"), (False, True), ("reference", "eager")
     )
 }
 

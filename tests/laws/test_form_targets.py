@@ -20,7 +20,7 @@ from tests.oracles import row_losses
 
 every_pair = pytest.mark.parametrize(("phi", "form"), PAIRS.values(), ids=PAIRS.keys())
 a_few_pairs = pytest.mark.parametrize(("phi", "form"), FEW_PAIRS.values(), ids=FEW_PAIRS.keys())
-both_backends = pytest.mark.parametrize("backend", ("plain", "blocked"))
+both_backends = pytest.mark.parametrize("backend", ("reference", "eager"))
 
 SCORES = 2 * torch.randn(5, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
 TARGET = torch.tensor([2, 0, 3, 1, 2])

@@ -12,7 +12,7 @@ from linearcore.heads import ChainHead
 from linearcore.losses import baselines as literature
 
 #: Ways to compute a loss that must agree with the default, by the names that records know them by.
-BACKENDS = {"reference": "plain", "eager": "blocked"}
+BACKENDS = {"reference": "reference", "eager": "eager"}
 
 #: Every form by a name that says what it does with the sum over competitors, whatever the default of a name is.
 FORMS: dict[str, lc.Form] = {

@@ -1,17 +1,17 @@
 """The linear-core chain."""
 
 import math
-from dataclasses import replace
 from numbers import Real
 
 import torch
 from torch import Tensor, nn
 
 from linearcore._checks import complaint
+from linearcore.forms import Form, Labels, row_losses
 from linearcore.heads._chain import ChainHead, check_reduction, checked_cost
 from linearcore.heads._sampled import Edges, Neighbours, edge_scores, num_candidates, projection_of
-from linearcore.kernels import Labels, dense_rows, local_losses, local_scores, low_rank_scores, sampled_rows
-from linearcore.losses import DEFAULT_SURROGATE, Centered, Form, LogOdds, Pairwise, checked_form, class_scores
+from linearcore.kernels import local_scores, low_rank_scores, resolve_backend
+from linearcore.losses import DEFAULT_SURROGATE, checked_form, class_scores
 from linearcore.proposals import Proposal, check_num_samples
 from linearcore.proposals.sequences import SequenceProposal
 from linearcore.structured import Sampler
@@ -86,8 +86,8 @@ class LinearCoreChain(ChainHead):
         )
         self.surrogate = surrogate
         self.form = checked_form(form, normalize, surrogate)
-        if normalize is None and isinstance(form, str) and isinstance(self.form, Pairwise | Centered):
-            self.form = replace(self.form, normalize=False)
+        if normalize is None and isinstance(form, str):
+            self.form = self.form.normalized(False)
         self.cost = checked_cost(cost, num_tags)
         self.unary = _checked_unary(unary)
 
@@ -100,18 +100,24 @@ class LinearCoreChain(ChainHead):
             # What padding holds may be anything, and 0 · NaN is not 0.
             absent = ~sites.mask.unsqueeze(-1)
             emissions = emissions.masked_fill(absent, 0.0)
-        kernel = self.form.kernel(self.surrogate)
         if self._is_factored:
-            scores = self._low_rank_scores(emissions, tags, sites, _autocast_dtype(emissions)).reshape(-1, self.num_tags)
-            losses = dense_rows(kernel, scores, Labels(tags.reshape(-1))).view(tags.shape)
+            scores = self._low_rank_scores(emissions, tags, sites, _autocast_dtype(emissions))
+            backend = resolve_backend("auto", (emissions, scores))
+            losses = self._row_losses(scores, tags, backend)
         else:
-            losses = local_losses(kernel, emissions, self.chain(emissions), tags, sites)
+            chain = self.chain(emissions)
+            backend = resolve_backend("auto", (emissions, *chain))
+            losses = self.form.local_losses(self.surrogate, emissions, chain, tags, sites, backend)
         if self.unary:
             # In the user's layout, which the rows have in memory: no copy of them.
             rows, own = (part.transpose(0, 1) if self.batch_first else part for part in (emissions, tags))
-            alone = dense_rows(kernel, rows.reshape(-1, self.num_tags), Labels(own.reshape(-1))).view(own.shape)
-            losses = self._mixed(losses, self._layout(alone))
+            losses = self._mixed(losses, self._layout(self._row_losses(rows, own, backend)))
         return self._summed(losses, tags, sites)
+
+    def _row_losses(self, scores: Tensor, tags: Tensor, backend: str) -> Tensor:
+        """The form over rows of scores (…, |Y|) with labels `tags` (…), in the shape of the tags."""
+        rows, labels = scores.reshape(-1, self.num_tags), Labels(tags.reshape(-1))
+        return row_losses(self.form, self.surrogate, rows, labels, backend).view(tags.shape)
 
     def sampled(
         self,
@@ -164,11 +170,11 @@ class LinearCoreChain(ChainHead):
         unary = class_scores(rows, weight, bias, own, picked.index, sparse=sparse)
         edges = edge_scores(self._edges(), around, own, picked.index, unary[0].dtype, sparse=sparse)
         scores = unary[0] + edges[0].squeeze(-1), unary[1] + edges[1]
-        kernel = self.form.kernel(self.surrogate)
-        rivals = num_candidates(self._edges(), around) if kernel.normalize else self.num_tags
-        losses = sampled_rows(kernel, *scores, picked.log_weight, rivals)
+        number = num_candidates(self._edges(), around) if self.form.is_mean else self.num_tags
+        losses = self.form.sampled(self.surrogate, *scores, picked.log_weight, number)
         if self.unary:
-            losses = self._mixed(losses, sampled_rows(kernel, *unary, picked.log_weight, self.num_tags))
+            alone = self.form.sampled(self.surrogate, *unary, picked.log_weight, self.num_tags)
+            losses = self._mixed(losses, alone)
         losses = losses.view(tags.shape)
         return self._reduced(self._summed(losses, tags, sites), batch, reduction, hidden.dtype)
 
@@ -239,7 +245,8 @@ class LinearCoreChain(ChainHead):
 
     def _local_scores(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
         if not self._is_factored:
-            return local_scores(emissions, self.chain(emissions), tags, sites)
+            chain = self.chain(emissions)
+            return local_scores(emissions, chain, tags, sites, resolve_backend("auto", (emissions, *chain)))
         return self._low_rank_scores(emissions, tags, sites, emissions.dtype)
 
     def _low_rank_scores(self, emissions: Tensor, tags: Tensor, sites: Sites, dtype: torch.dtype) -> Tensor:
@@ -256,11 +263,8 @@ class LinearCoreChain(ChainHead):
         `surrogate.posterior` of the site's own margin: the log-odds, or for the other forms the lead over the runner-up.
         Exactly ½ within the core: there the loss has no opinion. It says nothing of whether the neighbours are right.
         """
-        scores, own = self._local_scores(emissions, tags, sites), tags.unsqueeze(-1)
-        others = scores.scatter(-1, own, -torch.inf)
-        against = others.logsumexp(-1) if isinstance(self.form, LogOdds) else others.amax(-1)
-        margin = (scores.gather(-1, own).squeeze(-1) - against).clamp(-1e30, 1e30)
-        return self.surrogate.posterior(margin)
+        margin = self.form.lead(self._local_scores(emissions, tags, sites), tags)
+        return self.surrogate.posterior(margin.clamp(-1e30, 1e30))
 
 
 def _checked_unary(unary: float) -> float:

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from linearcore.heads._chain import ChainHead, checked_cost
-from linearcore.kernels import kbest, local_scores, viterbi
+from linearcore.kernels import kbest, local_scores, resolve_backend, viterbi
 from linearcore.structures import Chain, Constraints, Cost, Hamming, Sites, path_score
 
 
@@ -65,7 +65,8 @@ class ChainSSVM(ChainHead):
 
         A number to sort by: the loss has no probabilities, so that 0.9 does not mean right nine times in ten.
         """
-        scores = local_scores(emissions, self.chain(emissions), tags, sites)
+        chain = self.chain(emissions)
+        scores = local_scores(emissions, chain, tags, sites, resolve_backend("auto", (emissions, *chain)))
         return scores.softmax(-1).gather(-1, tags.unsqueeze(-1)).squeeze(-1)
 
 

@@ -1,4 +1,9 @@
-"""Which way a loss is computed: `plain` (one graph of torch operations) or `blocked` (rows in blocks, own backward)."""
+"""Which way a loss is computed; decided once, by the public function.
+
+reference   one graph of torch operations: the definition, differentiable in every way
+eager       rows in blocks, with a backward pass of its own
+fused       Triton kernels
+"""
 
 from collections.abc import Sequence
 
@@ -8,27 +13,43 @@ from torch.autograd import forward_ad
 
 from linearcore._checks import complaint, one_of
 from linearcore._torch import is_traced, is_transformed
+from linearcore.kernels._fused import fused_for
 
-BACKENDS = ("auto", "plain", "blocked")
+BACKENDS = ("auto", "reference", "eager", "fused")
 
 
-def choose_backend(backend: str, scores: Tensor, *others: Tensor | None) -> str:
-    """The backend to use: "auto" takes `blocked` unless something must see the operations themselves.
+def resolve_backend(
+    backend: str, scores: Sequence[Tensor], others: Sequence[Tensor | None] = (), *, can_fuse: bool = True
+) -> str:
+    """ "reference", "eager" or "fused".
 
-    torch.compile fuses the plain twin better than any blocks; torch.func transforms and forward-mode differentiation need
-    to look inside; so do gradients with respect to anything but the scores (`others`), which `blocked` refuses.
+    "auto" takes the fastest, unless something must see the operations themselves: torch.compile, which fuses the reference
+    better than any blocks; torch.func transforms; forward-mode differentiation; and gradients with respect to `others`.
+
+    Args:
+        backend: what the user chose.
+        scores: inputs that every backend differentiates.
+        others: inputs that only the reference differentiates.
+        can_fuse: whether the loss has fused kernels at all.
+
+    Raises:
+        ValueError: if the backend is unknown, or cannot do what is wanted of it.
     """
     one_of("backend", backend, BACKENDS)
-    if backend == "plain":
+    if backend == "reference":
         return backend
-    if backend == "blocked":
-        if any(map(is_differentiated, others)):
-            advice = 'use backend="plain" or "auto" to differentiate targets, weights or margins'
-            raise ValueError(complaint("backend", "be able to differentiate all inputs", repr(backend), advice))
-        return backend
-    if is_traced():
-        return "plain"
-    return "plain" if _has_tangent(scores) or any(map(is_differentiated, others)) else "blocked"
+    is_reference = any(map(is_differentiated, others))
+    if backend == "auto":
+        if is_reference or is_traced() or any(map(_has_tangent, scores)):
+            return "reference"
+        return "fused" if can_fuse and fused_for(*scores) else "eager"
+    if is_reference:
+        advice = 'use backend="reference" or "auto" to differentiate targets, weights or margins'
+        raise ValueError(complaint("backend", "be able to differentiate all inputs", repr(backend), advice))
+    if backend == "fused" and not (can_fuse and fused_for(*scores)):
+        advice = 'use backend="auto"; fused kernels need form="logodds", a CUDA device, triton, and float32 or narrower'
+        raise ValueError(complaint("backend", "have fused kernels for this loss and device", repr(backend), advice))
+    return backend
 
 
 def is_differentiated(tensor: Tensor | None) -> bool:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from linearcore._typing import compute_dtype
-from linearcore.kernels._backend import choose_backend, is_differentiated
+from linearcore.kernels._backend import is_differentiated, resolve_backend
 from linearcore.kernels._blocks import row_blocks
 from linearcore.surrogates import Surrogate
 
@@ -23,15 +23,16 @@ def binary_elements(
         scores: h, any shape.
         positive: t, same shape: booleans, or the probability of the positive class.
         pos_weight: p, same shape (an expanded view will do), or None for 1.
-        backend: "auto", "plain" or "blocked".
+        backend: "auto", "reference" or "eager".
     """
-    if choose_backend(backend, scores, positive, pos_weight) == "plain" or scores.dim() == 0:
-        return _plain(surrogate, scores.to(compute_dtype(scores)), positive, pos_weight)
+    chosen = resolve_backend(backend, [scores], [positive, pos_weight], can_fuse=False)
+    if chosen == "reference" or scores.dim() == 0:
+        return _reference(surrogate, scores.to(compute_dtype(scores)), positive, pos_weight)
     losses: Tensor = _BlockedElements.apply(scores, surrogate, positive, pos_weight)  # type: ignore[no-untyped-call]
     return losses
 
 
-def _plain(surrogate: Surrogate, scores: Tensor, positive: Tensor, pos_weight: Tensor | None) -> Tensor:
+def _reference(surrogate: Surrogate, scores: Tensor, positive: Tensor, pos_weight: Tensor | None) -> Tensor:
     if positive.dtype == torch.bool:
         # A sure label needs one evaluation of φ and not two.
         value = surrogate._value(torch.where(positive, scores, -scores))
@@ -60,7 +61,7 @@ def _gradient(surrogate: Surrogate, scores: Tensor, positive: Tensor, pos_weight
 
 
 class _BlockedElements(torch.autograd.Function):
-    """`_plain` block by block along the first dimension; keeps its inputs alone and recomputes in the backward pass."""
+    """`_reference` block by block along the first dimension; keeps its inputs alone and recomputes in the backward pass."""
 
     @staticmethod
     def forward(ctx: Any, scores: Tensor, surrogate: Surrogate, positive: Tensor, pos_weight: Tensor | None) -> Tensor:
@@ -69,14 +70,14 @@ class _BlockedElements(torch.autograd.Function):
         losses = torch.empty(scores.shape, dtype=compute_dtype(scores), device=scores.device)
         for block in row_blocks(scores, math.prod(scores.shape[1:])):
             weight = None if pos_weight is None else pos_weight[block]
-            losses[block] = _plain(surrogate, scores[block].to(losses.dtype), positive[block], weight)
+            losses[block] = _reference(surrogate, scores[block].to(losses.dtype), positive[block], weight)
         return losses
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         scores, positive, pos_weight = ctx.saved_tensors
         if torch.is_grad_enabled():
-            losses = _plain(ctx.surrogate, scores.to(upstream.dtype), positive, pos_weight)
+            losses = _reference(ctx.surrogate, scores.to(upstream.dtype), positive, pos_weight)
             (gradient,) = torch.autograd.grad(losses, scores, upstream, create_graph=True)
             return gradient, None, None, None
         gradient = torch.empty_like(scores, memory_format=torch.contiguous_format)

@@ -11,7 +11,7 @@ CPU_BLOCK = 2**19
 DEVICE_BLOCK = 2**25
 
 
-def budget(scores: Tensor) -> int:
+def block_size(scores: Tensor) -> int:
     """How many elements a block of `scores` may have."""
     return CPU_BLOCK if scores.device.type == "cpu" else DEVICE_BLOCK
 
@@ -24,5 +24,5 @@ def slices(length: int, step: int) -> Iterator[slice]:
 
 
 def row_blocks(scores: Tensor, elements_per_row: int) -> Iterator[slice]:
-    """Slices of the first dimension whose blocks hold about `budget` elements."""
-    return slices(scores.shape[0], budget(scores) // max(1, elements_per_row))
+    """Slices of the first dimension whose blocks hold about `block_size` elements."""
+    return slices(scores.shape[0], block_size(scores) // max(1, elements_per_row))

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from linearcore._torch import is_traced
-from linearcore.kernels._blocks import budget, slices
+from linearcore.kernels._blocks import block_size, slices
 from linearcore.kernels._viterbi import NO_TAG, without_gradient
 from linearcore.structures import Chain, Sites
 
@@ -56,8 +56,8 @@ def _onward(alpha: Tensor, columns: Tensor) -> Tensor:
         return _arrivals(alpha, columns.expand(batch, num_tags, num_tags))[0].transpose(1, 2)
     result = torch.empty_like(alpha)
     size = num_tags + k * k
-    group = max(1, budget(alpha) // max(1, num_tags * size))
-    for tags in slices(num_tags, budget(alpha) // max(1, group * size)):
+    group = max(1, block_size(alpha) // max(1, num_tags * size))
+    for tags in slices(num_tags, block_size(alpha) // max(1, group * size)):
         for chains in slices(batch, group):
             part = alpha[chains]
             values = _arrivals(part, columns[tags].expand(part.shape[0], -1, -1))[0]

@@ -5,12 +5,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from linearcore.kernels._backend import choose_backend
 from linearcore.kernels._fused import fused_for
 from linearcore.structures import Chain, Sites
 
 
-def local_scores(emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites, backend: str = "auto") -> Tensor:
+def local_scores(emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites, backend: str) -> Tensor:
     """(L, B, |Y|): s_j(v) = h(y with y_j → v), up to what does not depend on v.
 
         s_j(v) = emissions[j, v] + transitions[y_{j−1}, v] + transitions[v, y_{j+1}]
@@ -23,17 +22,17 @@ def local_scores(emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites, ba
         chain: the chain's own scores.
         tags: (L, B) in [0, |Y|), any tag where masked.
         sites: where they sit. What comes out where masked means nothing.
-        backend: "plain", "blocked" (here: in place, own backward pass) or "auto".
+        backend: "reference", "eager" (in place, with a backward pass of its own) or "fused".
 
     Time O(L·B·|Y|) forward, and O(|Y|²) more in the backward pass for the dense gradient of the transitions. Memory: the
     result and one more of its size while it is being made.
     """
-    if any(choose_backend(backend, part) == "plain" for part in (emissions, *chain)):
+    if backend == "reference":
         before, after = sites.before(tags), sites.after(tags)
         left = torch.where(sites.is_first.unsqueeze(-1), chain.start, chain.transitions[before])
         right = torch.where(sites.is_last.unsqueeze(-1), chain.end, chain.transitions.t()[after])
         return emissions + left + right
-    scores: Tensor = _LocalScores.apply(emissions, *chain, *links(tags, sites))  # type: ignore[no-untyped-call]
+    scores: Tensor = _LocalScores.apply(emissions, *chain, *links(tags, sites), backend == "fused")  # type: ignore[no-untyped-call]
     return scores
 
 
@@ -90,10 +89,10 @@ class _LocalScores(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, emissions: Tensor, start: Tensor, transitions: Tensor, end: Tensor,
-        before: Tensor, after: Tensor, first: Tensor, last: Tensor,
+        before: Tensor, after: Tensor, first: Tensor, last: Tensor, is_fused: bool,
     ) -> Tensor:  # fmt: skip
         ctx.save_for_backward(before, after, first, last)
-        fused = fused_for(emissions, transitions)
+        fused = fused_for(emissions, transitions) if is_fused else None
         if fused is not None:
             return fused.local_scores(emissions, (start, transitions, end), (before, after, first, last))  # type: ignore[no-any-return]
         rows = emissions.reshape(-1, emissions.shape[-1])
@@ -119,4 +118,4 @@ class _LocalScores(torch.autograd.Function):
             # Columns from a contiguous copy: adding into a transposed matrix row by row takes twice as long.
             transitions.index_add_(1, after, rows.t().contiguous())
             transitions.index_add_(1, after.index_select(0, last), ends.t(), alpha=-1)
-        return upstream, starts.sum(0), transitions, ends.sum(0), None, None, None, None
+        return upstream, starts.sum(0), transitions, ends.sum(0), None, None, None, None, None

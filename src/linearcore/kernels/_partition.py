@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from linearcore.kernels._backend import choose_backend, wanted_gradients
+from linearcore.kernels._backend import resolve_backend, wanted_gradients
 from linearcore.kernels._fused import fused_for
 from linearcore.kernels._packed import Multiplier
 from linearcore.kernels._precision import full_precision
@@ -31,12 +31,12 @@ def log_partition(emissions: Tensor, chain: Chain, mask: Tensor, backend: str = 
         emissions: (L, B, |Y|), float32 or float64.
         chain: the chain's own scores; −inf forbids.
         mask: (L, B) booleans; where it is False the position is skipped.
-        backend: "plain" (broadcast logsumexp, any number of derivatives), "blocked" (here: matrix products, own backward
-            pass) or "auto".
+        backend: "reference" (broadcast logsumexp, any number of derivatives), "eager" (matrix products, with a backward
+            pass of its own), "fused" (the same in Triton, for few chains) or "auto".
         is_full: the mask is known to be all True, which saves a step in each step.
 
-    Time O(L·B·|Y|²). Memory: `plain` keeps L×B×|Y|² numbers for the backward pass; the products keep 3·L×B×|Y| and one
-    |Y|×|Y|. Where a number that matters could have underflowed, the plain twin is run instead, with one step's B×|Y|² at a
+    Time O(L·B·|Y|²). Memory: the reference keeps L×B×|Y|² numbers for the backward pass; the products keep 3·L×B×|Y| and one
+    |Y|×|Y|. Where a number that matters could have underflowed, the reference is run instead, with one step's B×|Y|² at a
     time; finding out waits for the device. While a CUDA graph is being captured nothing can wait, and log Z is NaN there.
     """
     if torch.compiler.is_exporting():
@@ -48,9 +48,10 @@ def log_partition(emissions: Tensor, chain: Chain, mask: Tensor, backend: str = 
 
 
 def _log_partition(emissions: Tensor, chain: Chain, mask: Tensor, backend: str, is_full: bool) -> Tensor:
-    if any(choose_backend(backend, tensor) == "plain" for tensor in (emissions, *chain)):
+    chosen = resolve_backend(backend, (emissions, *chain))
+    if chosen == "reference":
         return _plain(emissions, chain, mask)
-    values: Tensor = _Partition.apply(emissions, *chain, mask, is_full or _is_full(mask))  # type: ignore[no-untyped-call]
+    values: Tensor = _Partition.apply(emissions, *chain, mask, is_full or _is_full(mask), chosen == "fused")  # type: ignore[no-untyped-call]
     return values
 
 
@@ -149,12 +150,13 @@ class _Partition(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, emissions: Tensor, start: Tensor, transitions: Tensor, end: Tensor, mask: Tensor, is_full: bool
-    ) -> Tensor:
+        ctx: Any, emissions: Tensor, start: Tensor, transitions: Tensor, end: Tensor, mask: Tensor,
+        is_full: bool, is_fused: bool,
+    ) -> Tensor:  # fmt: skip
         chain = Chain(start, transitions, end)
         ctx.is_full = is_full
         with full_precision(emissions.device):
-            run, values, is_certain = _recursion(emissions, chain, mask, is_full)
+            run, values, is_certain = _recursion(emissions, chain, mask, is_full, is_fused)
         is_captured = emissions.is_cuda and torch.cuda.is_current_stream_capturing()
         ctx.is_plain = not is_captured and not bool(is_certain)
         if ctx.is_plain:
@@ -169,19 +171,21 @@ class _Partition(torch.autograd.Function):
         if torch.is_grad_enabled():
             values = _plain(given[0], Chain(*given[1:]), mask)
             wanted = ctx.needs_input_grad[:4]
-            return *wanted_gradients(values, given, upstream, wanted, create_graph=True), None, None
+            return *wanted_gradients(values, given, upstream, wanted, create_graph=True), None, None, None
         if ctx.is_plain:
             with torch.enable_grad():
                 leaves = [tensor.detach().requires_grad_() for tensor in given]
                 values = _plain(leaves[0], Chain(*leaves[1:]), mask, keep_steps=False)
-            return *wanted_gradients(values, leaves, upstream, ctx.needs_input_grad[:4]), None, None
+            return *wanted_gradients(values, leaves, upstream, ctx.needs_input_grad[:4]), None, None, None
         run = _Recursion(*ctx.saved_tensors[5:])
         with full_precision(upstream.device):
             found = _gradient(given[0], mask, run, upstream.unsqueeze(-1), ctx.needs_input_grad, is_full=ctx.is_full)
-        return *found, None, None
+        return *found, None, None, None
 
 
-def _recursion(emissions: Tensor, chain: Chain, mask: Tensor, is_full: bool) -> tuple[_Recursion, Tensor, Tensor]:
+def _recursion(
+    emissions: Tensor, chain: Chain, mask: Tensor, is_full: bool, is_fused: bool
+) -> tuple[_Recursion, Tensor, Tensor]:
     """The recursion, (B,) log Z, and () whether that is certain."""
     length, batch, num_tags = emissions.shape
     weights, peaks, level_of_start = _weights(chain)
@@ -189,7 +193,7 @@ def _recursion(emissions: Tensor, chain: Chain, mask: Tensor, is_full: bool) -> 
     a = emissions.new_zeros(length + 1, batch, weights.shape[0])
     a[0, :, num_tags] = 1.0
     here = None if is_full else mask.unsqueeze(-1)
-    fused = fused_for(emissions) if batch <= MOST_FUSED_CHAINS else None
+    fused = fused_for(emissions) if is_fused and batch <= MOST_FUSED_CHAINS else None
     z = (fused.forwards if fused else _forwards)(a, weights, factors, here)
     b = torch.zeros_like(a)
     level_of_end = _finite(chain.end.amax())

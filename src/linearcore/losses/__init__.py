@@ -9,12 +9,13 @@ A loss is never a class per combination. What is trained is chosen by two words:
 
 One preset has a name of its own, for labels of which some are wrong: `robust_loss`, the pairwise form of scores on a sphere.
 
-This layer checks, reshapes, reduces and dispatches; the computation is in `kernels`. Losses of other papers that are no
+This layer checks, reshapes, reduces and dispatches; the computation is in `forms` and
+`kernels`. Losses of other papers that are no
 surrogate × form (GCE, NCE, ELR…) have the same signature: `linearcore.losses.baselines`.
 """
 
+from linearcore.forms import FORMS, Centered, Form, LogOdds, Pairwise
 from linearcore.losses._binary import binary_loss
-from linearcore.losses._forms import FORMS, Centered, Form, LogOdds, Pairwise
 from linearcore.losses._modules import BinaryLinearCoreLoss, LinearCoreLoss, RobustLinearCoreLoss
 from linearcore.losses._multiclass import DEFAULT_SURROGATE, check_surrogate, checked_form, multiclass_loss
 from linearcore.losses._robust import robust_loss

@@ -8,7 +8,7 @@ from torch import Tensor
 from linearcore._checks import complaint, floating, holds, nan_where, shape
 from linearcore._reduce import check_reduction, reduce_losses
 from linearcore._typing import Reduction, result_dtype
-from linearcore.kernels import Labels
+from linearcore.forms import Labels
 from linearcore.losses._targets import Rows, to_rows, validate_rows
 
 #: The losses (N,) of rows for labels, unreduced, in float32 for half-precision scores.

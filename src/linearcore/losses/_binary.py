@@ -36,7 +36,7 @@ def binary_loss(
         sample_weight: any shape that broadcasts to `scores`; the mean divides by their sum.
         signed: targets are −1 and +1 (or lie between) instead of 0 and 1.
         reduction: "mean", "sum" or "none".
-        backend: "auto", "plain" or "blocked", as in `multiclass_loss`.
+        backend: "auto", "reference" or "eager", as in `multiclass_loss`.
         validate: look at the numbers too. Waits for the device.
 
     Returns:

@@ -5,10 +5,10 @@ from torch import Tensor, nn
 from linearcore._checks import complaint, one_of
 from linearcore._reduce import check_reduction
 from linearcore._typing import Reduction
+from linearcore.forms import Form
 from linearcore.kernels import BACKENDS
 from linearcore.losses._batch import check_label_smoothing
 from linearcore.losses._binary import binary_loss
-from linearcore.losses._forms import Form
 from linearcore.losses._multiclass import DEFAULT_SURROGATE, check_surrogate, checked_form, multiclass_loss
 from linearcore.losses._robust import ROBUST_SURROGATE, check_radius, check_scale, is_symmetric, robust_loss
 from linearcore.losses._sphere import Norm, check_norm

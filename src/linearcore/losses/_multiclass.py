@@ -4,9 +4,9 @@ from torch import Tensor
 
 from linearcore._checks import complaint
 from linearcore._typing import Reduction
-from linearcore.kernels import dense_rows
+from linearcore.forms import Form, Labels, resolve_form, row_losses
+from linearcore.kernels import resolve_backend
 from linearcore.losses._batch import batch_loss
-from linearcore.losses._forms import Form, resolve_form
 from linearcore.surrogates import LinearCore, Surrogate
 
 DEFAULT_SURROGATE = LinearCore()
@@ -53,8 +53,9 @@ def multiclass_loss(
         ignore_index: samples with this target count for nothing.
         label_smoothing: ε in [0, 1]: the target becomes (1 − ε)·target + ε/C.
         reduction: "mean", "sum" or "none".
-        backend: "plain" (one graph of torch operations), "blocked" (rows in blocks, recomputed in the backward pass), or
-            "auto": blocked in eager mode, plain under torch.compile, torch.func and forward-mode differentiation.
+        backend: "reference" (one graph of torch operations), "eager" (rows in blocks, recomputed in the backward pass),
+            "fused" (Triton, for logodds with index targets on a GPU), or "auto": the fastest of these, and the reference
+            under torch.compile, torch.func and forward-mode differentiation.
         validate: look at the numbers too (labels in range, probabilities that add up, no NaN). Waits for the device.
 
     Returns:
@@ -75,16 +76,16 @@ def multiclass_loss(
         torch.Size([2])
 
     Cost: time O(N·C); with probability targets or label smoothing O(N·C²) for pairwise, and for centered with
-    `class_margin`. Memory with the blocked backend: kept for the backward pass are `scores`, `target` and at most three
+    `class_margin`. Memory with the eager backend: kept for the backward pass are `scores`, `target` and at most three
     numbers a row; temporaries are one block (2 MiB of float32 each on a CPU, cut along the classes too where C² is
     needed); the backward pass adds the gradient itself. Scores with d1, …, dk are copied once. Differentiating twice uses
-    the plain graph, a handful of N×C tensors.
+    the reference, a handful of N×C tensors.
 
     Reference: Eq. (3) of the paper for pairwise; centered and logodds are this library's.
     """
-    kernel = checked_form(form, normalize, surrogate).kernel(surrogate)
+    form = checked_form(form, normalize, surrogate)
     return batch_loss(
-        lambda rows, labels: dense_rows(kernel, rows.scores, labels, backend),
+        lambda rows, labels: form_losses(form, surrogate, rows.scores, labels, backend),
         scores,
         target,
         weight=weight,
@@ -95,6 +96,13 @@ def multiclass_loss(
         reduction=reduction,
         validate=validate,
     )
+
+
+def form_losses(form: Form, surrogate: Surrogate, scores: Tensor, labels: Labels, backend: str) -> Tensor:
+    """(N,): the losses of rows, by the backend that `backend` and the tensors ask for."""
+    others = (labels.probability, labels.weight, labels.margin)
+    chosen = resolve_backend(backend, (scores,), others, can_fuse=form.can_fuse and labels.is_hard)
+    return row_losses(form, surrogate, scores, labels, chosen)
 
 
 def checked_form(form: str | Form, normalize: bool | None, surrogate: object) -> Form:

@@ -6,10 +6,9 @@ from torch import Tensor
 
 from linearcore._checks import complaint, positive
 from linearcore._typing import Reduction
-from linearcore.kernels import Labels, dense_rows
+from linearcore.forms import Labels, Pairwise
 from linearcore.losses._batch import batch_loss
-from linearcore.losses._forms import Pairwise
-from linearcore.losses._multiclass import check_surrogate
+from linearcore.losses._multiclass import check_surrogate, form_losses
 from linearcore.losses._sphere import Norm, check_norm, in_class_units, on_unit_sphere
 from linearcore.losses._targets import Rows
 from linearcore.surrogates import LinearCore, Surrogate
@@ -117,7 +116,7 @@ def robust_loss(
     """
     check_norm(norm)
     radius, scale = check_radius(radius), check_scale(scale)
-    kernel = Pairwise().kernel(check_surrogate(surrogate))
+    check_surrogate(surrogate)
 
     def row_losses(rows: Rows, labels: Labels) -> Tensor:
         if norm == "sample":
@@ -126,7 +125,7 @@ def robust_loss(
             put = in_class_units(rows)
         else:
             put = on_unit_sphere(rows, norm, rows.per_row("sample_weight", sample_weight))
-        return scale * dense_rows(kernel, radius * put, labels, backend)
+        return scale * form_losses(Pairwise(), surrogate, radius * put, labels, backend)
 
     return batch_loss(
         row_losses,

@@ -6,8 +6,8 @@ from torch import Tensor
 from linearcore._checks import complaint, floating, in_range, nan_where, shape
 from linearcore._reduce import check_reduction, reduce_losses
 from linearcore._typing import Reduction, compute_dtype, result_dtype
-from linearcore.kernels import entries, sampled_rows
-from linearcore.losses._forms import Form
+from linearcore.forms import Form
+from linearcore.kernels import entries
 from linearcore.losses._multiclass import DEFAULT_SURROGATE, checked_form
 from linearcore.proposals import Proposal, check_num_samples
 from linearcore.surrogates import Surrogate
@@ -72,7 +72,7 @@ def sampled_multiclass_loss(
     floating("hidden", hidden, "pass what goes into the last layer")
     check_reduction(reduction)
     check_num_samples(num_samples)
-    kernel = checked_form(form, normalize, surrogate).kernel(surrogate)
+    form = checked_form(form, normalize, surrogate)
     if not isinstance(proposal, Proposal):
         advice = "for example linearcore.proposals.Uniform()"
         raise TypeError(complaint("proposal", "be a `Proposal`", type(proposal).__name__, advice))
@@ -94,7 +94,7 @@ def sampled_multiclass_loss(
     index, wrong = in_range("target", index.masked_fill(~counted, 0), num_classes, "equal to `ignore_index`")
     picked = proposal.candidates(index, num_classes, num_samples, generator)
     own, others = class_scores(hidden, linear_weight, linear_bias, index, picked.index, sparse=sparse)
-    losses = nan_where(sampled_rows(kernel, own, others, picked.log_weight, num_classes), wrong)
+    losses = nan_where(form.sampled(surrogate, own, others, picked.log_weight, num_classes), wrong)
     return reduce_losses(losses, sample_weight, counted, reduction).to(result_dtype(hidden))
 
 

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from linearcore._checks import complaint, one_of
-from linearcore.losses import Centered
+from linearcore.forms import Centered
 from linearcore.proposals.sequences import (
     CostlySequences,
     Neighbours,

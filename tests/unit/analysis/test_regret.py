@@ -71,7 +71,7 @@ def test_ratios_are_those_of_a_box_constrained_search(form) -> None:
         p = np.round(0.8 * rng.dirichlet(np.ones(4)) + 0.05, 3)
         p[0] += 1 - p.sum()
         prediction = int(p.argsort()[-2])
-        expected = oracles.regret_ratio(form.kernel(LinearCore()), p.tolist(), prediction)
+        expected = oracles.regret_ratio(oracles.Bound(form, LinearCore()), p.tolist(), prediction)
         assert regret_ratio(LinearCore(), form, p, prediction).ratio == pytest.approx(expected, rel=1e-5)
 
 

@@ -1,4 +1,4 @@
-"""Which backend "auto" is: blocked in eager mode, plain wherever something must see the operations themselves."""
+"""Which backend "auto" is: eager in eager mode, the reference wherever something must see the operations themselves."""
 
 import pytest
 import torch
@@ -6,10 +6,9 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 import linearcore.kernels._binary as binary_module
-import linearcore.kernels._dense as dense_module
+import linearcore.losses._multiclass as multiclass_module
 from linearcore import binary_loss, multiclass_loss
-from linearcore.kernels import BACKENDS
-from linearcore.kernels._backend import choose_backend, is_differentiated
+from linearcore.kernels import BACKENDS, is_differentiated, resolve_backend
 
 SCORES = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
 TARGET = torch.tensor([0, 2, 1, 1])
@@ -17,15 +16,15 @@ TARGET = torch.tensor([0, 2, 1, 1])
 
 @pytest.fixture
 def chosen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Filled with what `choose_backend` answers."""
+    """Filled with what `resolve_backend` answers."""
     answers: list[str] = []
 
-    def spy(*arguments: object) -> str:
-        answers.append(choose_backend(*arguments))
+    def spy(*arguments: object, **options: object) -> str:
+        answers.append(resolve_backend(*arguments, **options))
         return answers[-1]
 
-    monkeypatch.setattr(dense_module, "choose_backend", spy)
-    monkeypatch.setattr(binary_module, "choose_backend", spy)
+    monkeypatch.setattr(multiclass_module, "resolve_backend", spy)
+    monkeypatch.setattr(binary_module, "resolve_backend", spy)
     return answers
 
 
@@ -41,20 +40,20 @@ both_losses = pytest.mark.parametrize("loss", (multi, yes_no), ids=("multiclass"
 
 
 @both_losses
-def test_auto_is_blocked_in_eager_mode(loss, chosen: list[str]) -> None:
+def test_auto_is_eager_in_eager_mode(loss, chosen: list[str]) -> None:
     loss(SCORES.clone().requires_grad_()).backward()
     loss(SCORES)
     with torch.no_grad():
         loss(SCORES)
-    assert chosen == ["blocked"] * 3
+    assert chosen == ["eager"] * 3
 
 
 @both_losses
-@pytest.mark.parametrize("backend", ("plain", "blocked"))
+@pytest.mark.parametrize("backend", ("reference", "eager"))
 def test_a_named_backend_is_taken(loss, backend: str, chosen: list[str]) -> None:
     loss(SCORES, backend=backend)
     assert chosen == [backend]
-    assert set(BACKENDS) == {"auto", "plain", "blocked"}
+    assert set(BACKENDS) == {"auto", "reference", "eager", "fused"}
 
 
 @both_losses
@@ -68,32 +67,32 @@ def test_a_named_backend_is_taken(loss, backend: str, chosen: list[str]) -> None
     ),
     ids=("grad", "vmap", "jvp", "hessian"),
 )
-def test_auto_is_plain_under_torch_func(loss, transform, chosen: list[str]) -> None:
+def test_auto_is_the_reference_under_torch_func(loss, transform, chosen: list[str]) -> None:
     transform(loss)
-    assert set(chosen) == {"plain"}
+    assert set(chosen) == {"reference"}
 
 
 @both_losses
-def test_auto_is_plain_in_forward_mode(loss, chosen: list[str]) -> None:
+def test_auto_is_the_reference_in_forward_mode(loss, chosen: list[str]) -> None:
     with forward_ad.dual_level():
         tangent = forward_ad.unpack_dual(loss(forward_ad.make_dual(SCORES, torch.ones_like(SCORES)))).tangent
         loss(SCORES)
-    assert chosen == ["plain", "blocked"]
+    assert chosen == ["reference", "eager"]
     assert tangent is not None
 
 
-def test_auto_is_plain_while_compiling() -> None:
-    """The spy would be traced away, so the question is put to `choose_backend` itself."""
+def test_auto_is_the_reference_while_compiling() -> None:
+    """The spy would be traced away, so the question is put to `resolve_backend` itself."""
 
     @torch.compile(backend="eager", fullgraph=True)
     def answer(scores: Tensor) -> Tensor:
-        return torch.ones_like(scores) if choose_backend("auto", scores) == "plain" else torch.zeros_like(scores)
+        return torch.ones_like(scores) if resolve_backend("auto", (scores,)) == "reference" else torch.zeros_like(scores)
 
     assert (answer(SCORES) == 1).all()
 
 
 @pytest.mark.parametrize("name", ("target", "weight", "class_margin"))
-def test_auto_is_plain_when_something_else_is_differentiated(name: str, chosen: list[str]) -> None:
+def test_auto_is_the_reference_when_something_else_is_differentiated(name: str, chosen: list[str]) -> None:
     tensors = {"target": torch.full((4, 3), 1 / 3), "weight": torch.ones(3), "class_margin": torch.zeros(3)}
     leaf = tensors[name].requires_grad_()
     multi(SCORES, **tensors).backward()
@@ -102,12 +101,12 @@ def test_auto_is_plain_when_something_else_is_differentiated(name: str, chosen: 
         tensors[name] = forward_ad.make_dual(leaf.detach(), torch.ones_like(leaf))
         assert forward_ad.unpack_dual(multi(SCORES, **tensors)).tangent is not None
         with pytest.raises(ValueError, match="`backend` must be able to differentiate all inputs"):
-            multi(SCORES, backend="blocked", **tensors)
-    assert chosen == ["plain", "plain"]
+            multi(SCORES, backend="eager", **tensors)
+    assert chosen == ["reference", "reference"]
 
 
 @pytest.mark.parametrize("name", ("target", "pos_weight"))
-def test_auto_is_plain_for_binary_targets_and_weights(name: str, chosen: list[str]) -> None:
+def test_auto_is_the_reference_for_binary_targets_and_weights(name: str, chosen: list[str]) -> None:
     tensors = {"target": torch.full((4, 3), 0.5), "pos_weight": torch.ones(3)}
     leaf = tensors[name].requires_grad_()
     binary_loss(SCORES, **tensors).backward()
@@ -115,13 +114,13 @@ def test_auto_is_plain_for_binary_targets_and_weights(name: str, chosen: list[st
     with forward_ad.dual_level():
         tensors[name] = forward_ad.make_dual(leaf.detach(), torch.ones_like(leaf))
         assert forward_ad.unpack_dual(binary_loss(SCORES, **tensors)).tangent is not None
-    assert chosen == ["plain", "plain"]
+    assert chosen == ["reference", "reference"]
 
 
-def test_sample_weights_need_no_plain_backend(chosen: list[str]) -> None:
+def test_sample_weights_do_not_need_the_reference(chosen: list[str]) -> None:
     weight = torch.ones(4, requires_grad=True)
     multi(SCORES, sample_weight=weight).backward()
-    assert weight.grad is not None and chosen == ["blocked"]
+    assert weight.grad is not None and chosen == ["eager"]
 
 
 def test_is_differentiated() -> None:
@@ -130,3 +129,9 @@ def test_is_differentiated() -> None:
     assert is_differentiated(torch.ones(2, requires_grad=True))
     with forward_ad.dual_level():
         assert is_differentiated(forward_ad.make_dual(torch.ones(2), torch.ones(2)))
+
+
+@pytest.mark.parametrize("options", ({}, {"form": "pairwise"}, {"label_smoothing": 0.1}), ids=str)
+def test_fused_is_refused_where_there_is_no_kernel(options: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="`backend` must have fused kernels for this loss and device, got 'fused'"):
+        multi(SCORES, backend="fused", **options)

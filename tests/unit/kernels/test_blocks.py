@@ -7,7 +7,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from linearcore.kernels import _blocks
-from linearcore.kernels._blocks import CPU_BLOCK, DEVICE_BLOCK, budget, row_blocks, slices
+from linearcore.kernels._blocks import CPU_BLOCK, DEVICE_BLOCK, block_size, row_blocks, slices
 from linearcore.losses import Form, binary_loss, multiclass_loss
 from linearcore.surrogates import Surrogate
 from tests.cases import FEW_PAIRS
@@ -40,9 +40,9 @@ def test_row_blocks_stay_within_the_budget_or_are_single_rows(elements_per_row: 
     assert len(cut) <= max(1, -(-rows // max(1, CPU_BLOCK // max(1, elements_per_row))))
 
 
-def test_the_budget_depends_on_the_device() -> None:
-    assert budget(torch.empty(1)) == CPU_BLOCK
-    assert budget(torch.empty(1, device="meta")) == DEVICE_BLOCK
+def test_the_block_size_depends_on_the_device() -> None:
+    assert block_size(torch.empty(1)) == CPU_BLOCK
+    assert block_size(torch.empty(1, device="meta")) == DEVICE_BLOCK
 
 
 def count_blocks(monkeypatch: pytest.MonkeyPatch, size: int) -> list[tuple[int, int]]:
@@ -69,10 +69,10 @@ def test_many_blocks_are_one_piece(
     """Blocks of 1 element (single rows, single labels) and of 21 (three rows, or three labels of a row)."""
     options = {"surrogate": phi, "form": form, "class_margin": margin, "reduction": "none"}
     whole = SCORES.clone().requires_grad_()
-    expected = multiclass_loss(whole, target, backend="plain", **options)
+    expected = multiclass_loss(whole, target, backend="reference", **options)
     asked = count_blocks(monkeypatch, size)
     leaf = SCORES.clone().requires_grad_()
-    losses = multiclass_loss(leaf, target, backend="blocked", **options)
+    losses = multiclass_loss(leaf, target, backend="eager", **options)
     torch.testing.assert_close(losses, expected, rtol=1e-12, atol=1e-13)
     (gradient,) = torch.autograd.grad(losses, leaf, UPSTREAM)
     torch.testing.assert_close(gradient, torch.autograd.grad(expected, whole, UPSTREAM)[0], rtol=1e-12, atol=1e-13)
@@ -83,7 +83,7 @@ def test_many_blocks_are_one_piece(
 def test_many_blocks_of_binary_losses_are_one_piece(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     for target in (SCORES > 0.3, SHARES):
         results = []
-        for block, backend in ((CPU_BLOCK, "plain"), (size, "blocked")):
+        for block, backend in ((CPU_BLOCK, "reference"), (size, "eager")):
             asked = count_blocks(monkeypatch, block)
             leaf = SCORES.clone().requires_grad_()
             losses = binary_loss(leaf, target, pos_weight=MARGIN.exp(), backend=backend, reduction="none")
@@ -130,17 +130,17 @@ def allocations(scores: Tensor, target: Tensor, **options: object) -> tuple[list
 def test_no_temporary_is_as_large_as_the_scores(form: str) -> None:
     """At (4096, 1000): blocks of at most CPU_BLOCK elements, and in the backward pass the gradient itself, once."""
     scores, target = torch.zeros(4096, 1000, requires_grad=True), torch.arange(4096) % 1000
-    forward, backward, kept = allocations(scores, target, form=form, backend="blocked")
+    forward, backward, kept = allocations(scores, target, form=form, backend="eager")
     assert max(forward) <= CPU_BLOCK
     assert sorted(backward)[-1] == scores.numel() and sorted(backward)[-2] <= CPU_BLOCK
     assert kept <= 8 * 4096  # index, three numbers a row, and what the reduction keeps
-    assert max(allocations(scores, target, form=form, backend="plain")[0]) == scores.numel()  # the measure sees them
+    assert max(allocations(scores, target, form=form, backend="reference")[0]) == scores.numel()  # the measure sees them
 
 
 @every_form
 def test_half_precision_scores_are_not_widened_as_a_whole(form: str) -> None:
     scores = torch.zeros(4096, 500, dtype=torch.bfloat16, requires_grad=True)
-    forward, backward, _ = allocations(scores, torch.arange(4096) % 500, form=form, backend="blocked")
+    forward, backward, _ = allocations(scores, torch.arange(4096) % 500, form=form, backend="eager")
     assert max(forward) <= CPU_BLOCK
     assert sorted(backward)[-2] <= CPU_BLOCK
 
@@ -151,7 +151,7 @@ def test_soft_targets_stay_within_blocks_too(monkeypatch: pytest.MonkeyPatch, fo
     """C² numbers a row, twice the budget here, are cut along the labels."""
     monkeypatch.setattr(_blocks, "CPU_BLOCK", 2048)
     scores, target = torch.zeros(128, 64, requires_grad=True), torch.full((128, 64), 1 / 64)
-    forward, backward, kept = allocations(scores, target, form=form, class_margin=margin, backend="blocked")
+    forward, backward, kept = allocations(scores, target, form=form, class_margin=margin, backend="eager")
     assert max(forward) <= 2048
     assert sorted(backward)[-1] == scores.numel() and sorted(backward)[-2] <= 2048
     assert kept <= 8 * 128

@@ -1,4 +1,4 @@
-"""Local scores: differences of whole sequences' scores, and the fast path against its plain twin."""
+"""Local scores: differences of whole sequences' scores, and the fast path against the reference."""
 
 import pytest
 import torch
@@ -19,7 +19,7 @@ MASKS = {
 }
 every_mask = pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS.keys())
 both_dtypes = pytest.mark.parametrize("dtype", (torch.float32, torch.float64), ids=str)
-both_backends = pytest.mark.parametrize("backend", ("plain", "blocked"))
+both_backends = pytest.mark.parametrize("backend", ("reference", "eager"))
 
 
 def drawn(mask: Tensor, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Chain, Tensor]:
@@ -63,19 +63,19 @@ def test_differences_are_those_of_whole_sequences(mask: Tensor, backend: str) ->
 @every_mask
 @both_dtypes
 @pytest.mark.parametrize("contiguous", (True, False), ids=("contiguous", "strided"))
-def test_blocked_is_plain(mask: Tensor, dtype: torch.dtype, contiguous: bool) -> None:
+def test_eager_is_the_reference(mask: Tensor, dtype: torch.dtype, contiguous: bool) -> None:
     emissions, chain, tags = drawn(mask, dtype)
     upstream = where_on(torch.cos(torch.arange(emissions.numel(), dtype=dtype)).view(emissions.shape), mask)
     if not contiguous:
         emissions = emissions.transpose(0, 1).contiguous().transpose(0, 1)
         chain = chain._replace(transitions=chain.transitions.t().contiguous().t())
         upstream = upstream.permute(2, 0, 1).contiguous().permute(1, 2, 0)
-    plain, blocked = (value_and_gradients(emissions, chain, tags, mask, upstream, way) for way in ("plain", "blocked"))
+    reference, eager = (value_and_gradients(emissions, chain, tags, mask, upstream, way) for way in ("reference", "eager"))
     tolerance = 1e-13 if dtype == torch.float64 else 3e-6
-    for theirs, ours in zip(plain, blocked, strict=True):
+    for theirs, ours in zip(reference, eager, strict=True):
         assert ours.dtype == dtype and ours.shape == theirs.shape
         torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
-    assert mask.numel() == 0 or plain[3].abs().sum() > 0 or len(mask) == 1
+    assert mask.numel() == 0 or reference[3].abs().sum() > 0 or len(mask) == 1
 
 
 @both_backends
@@ -116,20 +116,6 @@ def test_gradcheck_and_gradgradcheck(mask: Tensor, backend: str) -> None:
     assert gradgradcheck(scores, leaves, fast_mode=True)
 
 
-def test_auto_is_blocked_in_eager_mode_and_plain_under_torch_func() -> None:
-    emissions, chain, tags = drawn(MASKS["full"])
-    names = []
-
-    def scores(leaf: Tensor) -> Tensor:
-        found = local_scores(leaf, chain, tags, Sites.of(MASKS["full"]))
-        names.append(type(found.grad_fn).__name__)
-        return found.sum()
-
-    scores(emissions.clone().requires_grad_())
-    torch.func.grad(scores)(emissions)
-    assert "LocalScores" in names[0] and "LocalScores" not in names[1]
-
-
 @pytest.mark.parametrize("place", range(4), ids=("emissions", "start", "transitions", "end"))
 def test_forward_mode_with_respect_to_each_input(place: int) -> None:
     emissions, chain, tags = drawn(MASKS["holes"])
@@ -137,10 +123,10 @@ def test_forward_mode_with_respect_to_each_input(place: int) -> None:
     direction = torch.cos(torch.arange(inputs[place].numel(), dtype=torch.float64)).view(inputs[place].shape)
     with forward_ad.dual_level():
         duals = [forward_ad.make_dual(part, direction) if at == place else part for at, part in enumerate(inputs)]
-        tangent = forward_ad.unpack_dual(local_scores(duals[0], Chain(*duals[1:]), tags, sites)).tangent
+        tangent = forward_ad.unpack_dual(local_scores(duals[0], Chain(*duals[1:]), tags, sites, "reference")).tangent
     # It is linear: what the input alone gives.
     alone = [direction if at == place else torch.zeros_like(part) for at, part in enumerate(inputs)]
-    expected = local_scores(alone[0], Chain(*alone[1:]), tags, sites, "plain")
+    expected = local_scores(alone[0], Chain(*alone[1:]), tags, sites, "reference")
     torch.testing.assert_close(where_on(tangent, sites.mask), where_on(expected, sites.mask))
 
 
@@ -158,7 +144,7 @@ def test_low_rank_is_the_product_written_out(mask: Tensor, dtype: torch.dtype, r
         leaves = [tensor.detach().requires_grad_() for tensor in (emissions, chain.start, *factors, chain.end)]
         first, start, left, right, end = leaves
         if is_written_out:
-            scores = local_scores(first, Chain(start, left @ right.t(), end), tags, sites, "plain")
+            scores = local_scores(first, Chain(start, left @ right.t(), end), tags, sites, "reference")
         else:
             scores = low_rank_scores(first, start, (left, right), end, tags, sites)
         assert scores.shape == emissions.shape and scores.dtype == dtype

@@ -16,7 +16,7 @@ from linearcore.structures import Chain
 from tests.chains import Case, cases, every_sequence, log_sum, marginals, ragged, random_case
 
 drawn = settings(max_examples=60, deadline=None, derandomize=True, database=None)
-both_backends = pytest.mark.parametrize("backend", ("plain", "blocked"))
+both_backends = pytest.mark.parametrize("backend", ("reference", "eager"))
 both_dtypes = pytest.mark.parametrize("dtype", (torch.float32, torch.float64), ids=("float32", "float64"))
 
 
@@ -311,7 +311,7 @@ def test_no_scale_of_scores_gives_a_wrong_number(case: Case, factor: float, scal
 
 
 @pytest.mark.parametrize("junk", (math.nan, math.inf, -math.inf, 1e38))
-@pytest.mark.parametrize("backend", ("plain", "blocked"))
+@pytest.mark.parametrize("backend", ("reference", "eager"))
 @pytest.mark.parametrize("factor", (1.0, 3000.0), ids=("certain", "uncertain"))
 def test_what_is_under_the_mask_stays_there(junk: float, backend: str, factor: float) -> None:
     mask = torch.tensor([[True, False, False], [False, True, False], [True, True, False], [True, False, False]])

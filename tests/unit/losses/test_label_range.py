@@ -16,7 +16,7 @@ def scores(*size: int) -> Tensor:
     return torch.randn(size, generator=torch.Generator().manual_seed(0)).requires_grad_()
 
 
-@pytest.mark.parametrize("backend", ("auto", "plain", "blocked"))
+@pytest.mark.parametrize("backend", ("auto", "reference", "eager"))
 @pytest.mark.parametrize("smoothing", (0.0, 0.1))
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("wrong", (-1, 4, 10**9))

@@ -23,7 +23,7 @@ MULTICLASS = {
     "ignore_index": -1,
     "label_smoothing": 0.1,
     "reduction": "sum",
-    "backend": "plain",
+    "backend": "reference",
 }
 
 
@@ -63,7 +63,7 @@ def test_replaces_cross_entropy_loss_in_place() -> None:
 
 
 def test_binary_module_passes_everything_on() -> None:
-    options = {"pos_weight": PER_CLASS, "surrogate": Hinge(), "signed": True, "reduction": "none", "backend": "plain"}
+    options = {"pos_weight": PER_CLASS, "surrogate": Hinge(), "signed": True, "reduction": "none", "backend": "reference"}
     target = SCORES.sin()
     ours = BinaryLinearCoreLoss(**options)(SCORES, target, PER_SAMPLE[:, None])
     assert torch.equal(ours, binary_loss(SCORES, target, sample_weight=PER_SAMPLE[:, None], **options))

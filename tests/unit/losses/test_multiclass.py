@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from linearcore import Exponential, LinearCore, LinearCoreLoss, Logistic, multiclass_loss
 
 every_form = pytest.mark.parametrize("form", ("pairwise", "centered", "logodds"))
-both_backends = pytest.mark.parametrize("backend", ("plain", "blocked"))
+both_backends = pytest.mark.parametrize("backend", ("reference", "eager"))
 DTYPES = {"float64": torch.float64, "float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 every_dtype = pytest.mark.parametrize("dtype", DTYPES.values(), ids=DTYPES.keys())
 half_dtype = pytest.mark.parametrize("dtype", (torch.bfloat16, torch.float16), ids=("bfloat16", "float16"))

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from linearcore._checks import complaint
 from linearcore._typing import compute_dtype
-from linearcore.kernels import Labels
+from linearcore.forms import Labels
 from linearcore.losses._batch import batch_loss
 from linearcore.losses._targets import Rows
 

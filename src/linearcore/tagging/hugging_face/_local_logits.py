@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from linearcore.heads import ChainHead
-from linearcore.kernels import local_scores
+from linearcore.kernels import local_scores, resolve_backend
 from linearcore.structures import Sites
 
 
@@ -41,7 +41,9 @@ def local_logits(head: ChainHead, emissions: Tensor, sites: Tensor, labels: Tens
     """
     times = Sites.of(sites.t())
     tags = labels.masked_fill(~sites, 0)
-    scores = local_scores(emissions.transpose(0, 1), head.chain(emissions), tags.t(), times).transpose(0, 1)
+    chain = head.chain(emissions)
+    backend = resolve_backend("auto", (emissions, *chain))
+    scores = local_scores(emissions.transpose(0, 1), chain, tags.t(), times, backend).transpose(0, 1)
     own = tags.unsqueeze(-1)
     highest_competitor = scores.scatter(-1, own, -torch.inf).amax(-1, keepdim=True)
     raised = torch.maximum(scores.gather(-1, own), _just_above(highest_competitor))

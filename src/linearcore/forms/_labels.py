@@ -1,4 +1,4 @@
-"""What the rows of a batch are labelled with, as the kernels take it."""
+"""What the rows of a batch are labelled with, as the forms take it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from linearcore.kernels._backend import is_differentiated
+from linearcore.kernels import is_differentiated
 
 
 def is_label(scores: Tensor, index: Tensor) -> Tensor:

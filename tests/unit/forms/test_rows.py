@@ -1,4 +1,4 @@
-"""Kernels by themselves: labels and their shares, and each fast path against the definition beside it.
+"""Forms by themselves: labels and their shares, and each fast path against the definition beside it.
 
 Refused pairs are reached here too, as the analysis reaches them (`docs/reading-the-paper-with-care.md` (a), (e)).
 """
@@ -9,12 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from linearcore.kernels import CenteredKernel, FormKernel, Labels, LogOddsKernel, PairwiseKernel, dense_rows
-from linearcore.kernels._plain import plain_rows
-from linearcore.losses import Centered, LogOdds
+from linearcore.forms import Centered, Form, Labels, LogOdds, Pairwise, reference_rows
 from linearcore.surrogates import ConvolutionalFenchelYoung, LinearCore
 from tests.cases import A_FEW, SURROGATES
-from tests.oracles import row_losses
+from tests.oracles import Bound, row_losses
 
 GENERATOR = torch.Generator().manual_seed(0)
 SCORES = 2 * torch.randn(4, 5, dtype=torch.float64, generator=GENERATOR)
@@ -23,68 +21,64 @@ PROBABILITY = torch.randn(4, 5, dtype=torch.float64, generator=GENERATOR).softma
 WEIGHT = torch.tensor([1.0, 2.0, 0.5, 0.0, 3.0], dtype=torch.float64)
 MARGIN = torch.tensor([0.1, -0.4, 0.0, 2.0, 0.7], dtype=torch.float64)
 
-KERNELS: dict[str, FormKernel] = {
-    f"{name}-{kernel.__name__}-{'mean' if normalize else 'sum'}": kernel(phi, normalize)
+BOUND: dict[str, Bound] = {
+    f"{name}-{form}": Bound(form, phi)
     for name, phi in A_FEW.items()
-    for kernel in (PairwiseKernel, CenteredKernel, LogOddsKernel)
-    for normalize in (False, True)
-    if not (kernel is LogOddsKernel and normalize)
+    for form in (Pairwise(False), Pairwise(), Centered(False), Centered(), LogOdds())
 }
-every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS.keys())
+every_bound = pytest.mark.parametrize("bound", BOUND.values(), ids=BOUND.keys())
 
 
 def close(actual: Tensor, expected: Tensor) -> None:
     torch.testing.assert_close(actual, expected, rtol=1e-12, atol=1e-13)
 
 
-@every_kernel
+@every_bound
 @pytest.mark.parametrize("margin", (None, MARGIN), ids=("plain", "margin"))
-def test_fast_path_is_the_definition(kernel: FormKernel, margin: Tensor | None) -> None:
+def test_fast_path_is_the_definition(bound: Bound, margin: Tensor | None) -> None:
     labels, scores = Labels(INDEX, margin=margin), SCORES.clone().requires_grad_()
-    expected = kernel.hard(scores, labels)
-    losses, kept = kernel.hard_forward(SCORES, labels)
+    expected = bound.hard(scores, labels)
+    losses, kept = bound.hard_forward(SCORES, labels)
     close(losses, expected.detach())
     upstream = torch.tensor([[1.0], [-2.0], [0.0], [0.5]], dtype=torch.float64)
-    gradient = kernel.hard_gradient(SCORES, labels, kept, upstream)
+    gradient = bound.hard_gradient(SCORES, labels, kept, upstream)
     close(gradient, torch.autograd.grad(expected, scores, upstream.squeeze(1))[0])
     assert len(kept) <= 3 and all(numbers.numel() == len(SCORES) for numbers in kept)
 
 
-@every_kernel
+@every_bound
 @pytest.mark.parametrize("margin", (None, MARGIN), ids=("plain", "margin"))
-def test_soft_chunks_add_up(kernel: FormKernel, margin: Tensor | None) -> None:
-    """Where a kernel says it is quadratic it may be asked for some labels at a time."""
+def test_soft_chunks_add_up(bound: Bound, margin: Tensor | None) -> None:
+    """Where a form says it is quadratic it may be asked for some labels at a time."""
     labels = Labels(probability=PROBABILITY, margin=margin)
-    whole = kernel.soft(SCORES, labels, slice(0, 5))
-    if kernel.soft_is_quadratic(labels):
-        close(sum(kernel.soft(SCORES, labels, chunk) for chunk in (slice(0, 2), slice(2, 3), slice(3, 5))), whole)
-    every = torch.stack([kernel.hard(SCORES, Labels(torch.full((4,), y), margin=margin)) for y in range(5)], 1)
+    whole = bound.soft(SCORES, labels, slice(0, 5))
+    if bound.form.soft_is_quadratic(labels):
+        close(sum(bound.soft(SCORES, labels, chunk) for chunk in (slice(0, 2), slice(2, 3), slice(3, 5))), whole)
+    every = torch.stack([bound.hard(SCORES, Labels(torch.full((4,), y), margin=margin)) for y in range(5)], 1)
     close(whole, (PROBABILITY * every).sum(1))
 
 
 def test_which_soft_losses_are_quadratic() -> None:
-    phi, plain, margin = LinearCore(), Labels(probability=PROBABILITY), Labels(probability=PROBABILITY, margin=MARGIN)
-    quadratic = {
-        kernel: [kernel(phi).soft_is_quadratic(labels) for labels in (plain, margin)]
-        for kernel in (PairwiseKernel, CenteredKernel, LogOddsKernel)
-    }
-    assert quadratic == {PairwiseKernel: [True, True], CenteredKernel: [False, True], LogOddsKernel: [False, False]}
+    plain, margin = Labels(probability=PROBABILITY), Labels(probability=PROBABILITY, margin=MARGIN)
+    forms = (Pairwise(), Centered(), LogOdds())
+    quadratic = [[form.soft_is_quadratic(labels) for labels in (plain, margin)] for form in forms]
+    assert quadratic == [[True, True], [False, True], [False, False]]
 
 
 @pytest.mark.parametrize("phi", (LinearCore(sides=2), ConvolutionalFenchelYoung()), ids=("two_sided", "cfy"))
 def test_refused_pairs_are_computed_all_the_same(phi) -> None:
-    losses = dense_rows(Centered().kernel(phi), SCORES, Labels(INDEX))
+    losses = Bound(Centered(), phi).rows(SCORES, Labels(INDEX))
     close(losses, torch.stack([row_losses(phi, Centered(), row)[y] for row, y in zip(SCORES, INDEX, strict=True)]))
     quartic = LinearCore("quartic")
-    losses = dense_rows(LogOdds().kernel(quartic), SCORES, Labels(INDEX))
+    losses = Bound(LogOdds(), quartic).rows(SCORES, Labels(INDEX))
     close(losses, torch.stack([row_losses(quartic, LogOdds(), row)[y] for row, y in zip(SCORES, INDEX, strict=True)]))
 
 
 def test_logodds_with_a_rising_surrogate_is_not_convex() -> None:
     """Why the loss refuses the pair (e): past the turn of φ a midpoint lies above its ends."""
-    kernel = LogOddsKernel(LinearCore("quartic"))
+    bound = Bound(LogOdds(), LinearCore("quartic"))
     ends = torch.tensor([[9.0, 3.0, -3.0], [9.0, -3.0, 3.0]], dtype=torch.float64)
-    both = dense_rows(kernel, torch.cat([ends, ends.mean(0, keepdim=True)]), Labels(torch.zeros(3, dtype=torch.long)))
+    both = bound.rows(torch.cat([ends, ends.mean(0, keepdim=True)]), Labels(torch.zeros(3, dtype=torch.long)))
     assert both[2] > both[:2].mean() + 1
 
 
@@ -119,22 +113,22 @@ def test_labels_without_weight_stay_out_unless_the_weights_are_differentiated() 
     assert Labels.counts(share.requires_grad_(), present).tolist() == [True, True, False]
 
 
-@pytest.mark.parametrize("kernel", (PairwiseKernel, CenteredKernel, LogOddsKernel))
-@pytest.mark.parametrize("backend", ("plain", "blocked"))
-def test_rows_are_float32_for_half_precision(kernel: type[FormKernel], backend: str) -> None:
+@pytest.mark.parametrize("form", (Pairwise(), Centered(), LogOdds()), ids=str)
+@pytest.mark.parametrize("backend", ("reference", "eager"))
+def test_rows_are_float32_for_half_precision(form: Form, backend: str) -> None:
     for dtype, expected in ((torch.bfloat16, torch.float32), (torch.float16, torch.float32), (torch.float64, torch.float64)):
-        assert dense_rows(kernel(LinearCore()), SCORES.to(dtype), Labels(INDEX), backend).dtype == expected
-    assert plain_rows(kernel(LinearCore()), SCORES.bfloat16(), Labels(INDEX)).dtype == torch.float32
+        assert Bound(form, LinearCore()).rows(SCORES.to(dtype), Labels(INDEX), backend).dtype == expected
+    assert reference_rows(form, LinearCore(), SCORES.bfloat16(), Labels(INDEX)).dtype == torch.float32
 
 
 @pytest.mark.parametrize("phi", SURROGATES.values(), ids=SURROGATES.keys())
-@pytest.mark.parametrize("kernel", (PairwiseKernel, CenteredKernel))
-def test_missing_classes_add_nothing_even_where_the_surrogate_does_not_vanish(phi, kernel: type[FormKernel]) -> None:
+@pytest.mark.parametrize("form", (Pairwise(False), Centered(False)), ids=str)
+def test_missing_classes_add_nothing_even_where_the_surrogate_does_not_vanish(phi, form: Form) -> None:
     """A class at −inf has margin +∞: φ(∞) is not always 0, and its mask may be skipped only where it is."""
     scores = torch.tensor([[0.5, -math.inf, 2.0, -math.inf]], dtype=torch.float64)
     labels = Labels(torch.tensor([0]))
-    losses, kept = kernel(phi).hard_forward(scores, labels)
-    fewer, _ = kernel(phi).hard_forward(scores[:, ::2], labels)
+    losses, kept = Bound(form, phi).hard_forward(scores, labels)
+    fewer, _ = Bound(form, phi).hard_forward(scores[:, ::2], labels)
     close(losses, fewer)
-    gradient = kernel(phi).hard_gradient(scores, labels, kept, torch.ones(1, 1, dtype=torch.float64))
+    gradient = Bound(form, phi).hard_gradient(scores, labels, kept, torch.ones(1, 1, dtype=torch.float64))
     assert gradient.isfinite().all() and gradient[0, 1] == gradient[0, 3] == 0

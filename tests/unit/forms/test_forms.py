@@ -4,10 +4,8 @@ import dataclasses
 
 import pytest
 
-from linearcore import Centered, ConvolutionalFenchelYoung, Form, LinearCore, LogOdds, Pairwise, Surrogate
-from linearcore.kernels import FormKernel
-from linearcore.losses import FORMS
-from linearcore.losses._forms import resolve_form
+from linearcore import Centered, Form, LogOdds, Pairwise, Surrogate
+from linearcore.forms import FORMS, resolve_form
 from tests import cases
 
 
@@ -31,7 +29,7 @@ def test_normalize_is_put_in_where_it_is_given(form: type) -> None:
         assert resolve_form(form.name, given) == form(normalize=given)
         assert resolve_form(form(normalize=not given), given) == form(normalize=given)
         assert resolve_form(form(normalize=given)) == form(normalize=given)
-        assert form(normalize=given).kernel(LinearCore()).normalize is given
+        assert form(normalize=given).is_mean is given
 
 
 def test_forms_are_frozen_and_hashable() -> None:
@@ -48,15 +46,3 @@ def test_refuses_exactly_what_the_table_refuses(form: Form, phi: Surrogate) -> N
     else:
         with pytest.raises(ValueError, match="`surrogate` must be"):
             form.check(phi)
-
-
-@pytest.mark.parametrize(
-    "phi", (LinearCore(sides=2), LinearCore("gamma", sides=2), ConvolutionalFenchelYoung()), ids=("logistic", "gamma", "cfy")
-)
-def test_refused_pairs_can_be_reached_through_the_kernel(phi: Surrogate) -> None:
-    """`check` asks, `kernel` does not: the analysis of refused pairs needs them."""
-    with pytest.raises(ValueError, match='one-sided for form="centered"'):
-        Centered().check(phi)
-    kernel = Centered().kernel(phi)
-    assert isinstance(kernel, FormKernel) and kernel.surrogate is phi
-    assert isinstance(LogOdds().kernel(LinearCore("quartic")), FormKernel)
