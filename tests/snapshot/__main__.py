@@ -5,7 +5,7 @@ import sys
 import time
 
 from tests.snapshot.families import FAMILIES, of_family
-from tests.snapshot.record import FILE, collect, compare, read, write
+from tests.snapshot.record import FILE, Array, collect, compare, read, write
 
 #: Lines of output after which the rest is only counted.
 MOST_LINES = 20
@@ -27,7 +27,7 @@ def main() -> int:
 
 
 def _write(verbose: bool) -> int:
-    arrays = {}
+    arrays: dict[str, Array] = {}
     for family, entries in FAMILIES.items():
         started = time.perf_counter()
         found = collect(entries())

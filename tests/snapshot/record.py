@@ -74,7 +74,7 @@ def collect(entries: Iterable[Entry]) -> dict[str, Array]:
     for entry in entries:
         if entry.via:
             continue
-        for part, result in entry.compute().items():
+        for part, result in _results(entry).items():
             name, how = _name(entry, part)
             if how:
                 continue
@@ -88,7 +88,7 @@ def compare(entries: Iterable[Entry], recorded: Mapping[str, Array]) -> Iterator
     """One line for every name that differs, is missing or is additional. `recorded` has the names of these entries only."""
     seen: set[str] = set()
     for entry in entries:
-        for part, result in entry.compute().items():
+        for part, result in _results(entry).items():
             name, how = _name(entry, part)
             label = f"{name} [{how}]" if how else name
             seen.add(name)
@@ -98,6 +98,15 @@ def compare(entries: Iterable[Entry], recorded: Mapping[str, Array]) -> Iterator
                 yield f"{label}: {problem}"
     for name in sorted(set(recorded) - seen):
         yield f"{name}: in the record, but no longer computed"
+
+
+def _results(entry: Entry) -> Results:
+    """What the entry computes; an exception says which entry it comes from."""
+    try:
+        return entry.compute()
+    except Exception as error:
+        error.add_note(f"while computing {entry.name}{f' [{entry.via}]' if entry.via else ''}")
+        raise
 
 
 def _name(entry: Entry, part: str) -> tuple[str, str]:
