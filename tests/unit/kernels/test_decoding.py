@@ -98,7 +98,7 @@ def test_kbest_finds_the_k_best_sequences(case: Case, k: int) -> None:
 @pytest.mark.parametrize("dtype", (torch.float32, torch.float64), ids=("float32", "float64"))
 @pytest.mark.parametrize("block", (1, 100, 3000, 2**19))
 def test_kbest_is_the_same_in_blocks_of_any_size(dtype: torch.dtype, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_kbest, "budget", lambda _: block)
+    monkeypatch.setattr(_kbest, "block_size", lambda _: block)
     case, k = random_case(0, 12, 5, 30, ragged((12, 11, 5, 2, 1))).to(dtype), 9
     where = Sites.of(case.mask)
     tags, scores = kbest(case.emissions, case.chain, where, k)

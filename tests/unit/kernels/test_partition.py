@@ -164,9 +164,9 @@ def test_uncertain_without_transitions(plain_runs: list[str]) -> None:
 @pytest.mark.parametrize("spread", (1.0, 5.0))
 def test_ordinary_scores_are_trusted_and_right(dtype: torch.dtype, spread: float, plain_runs: list[str]) -> None:
     case = random_case(3, 40, 4, 50, ragged((40, 33, 7, 1))).times(spread)
-    found = with_gradients(case.to(dtype), "blocked")
+    found = with_gradients(case.to(dtype), "eager")
     assert plain_runs == []
-    right = with_gradients(case, "plain")
+    right = with_gradients(case, "reference")
     tolerance = 100 * torch.finfo(dtype).eps
     torch.testing.assert_close(found[0].double(), right[0], rtol=tolerance, atol=0)
     for gradient, expected in zip(found[1:], right[1:], strict=True):
@@ -180,9 +180,9 @@ def test_what_is_forbidden_costs_no_trust(dtype: torch.dtype, never: float, plai
     stream = torch.Generator().manual_seed(0)
     for part in case.chain:
         part[torch.rand(part.shape, generator=stream) < 0.5] = never
-    found = with_gradients(case.to(dtype), "blocked")
+    found = with_gradients(case.to(dtype), "eager")
     assert plain_runs == []
-    for actual, right in zip(found, with_gradients(case, "plain"), strict=True):
+    for actual, right in zip(found, with_gradients(case, "reference"), strict=True):
         torch.testing.assert_close(actual.double(), right, rtol=1e-5, atol=1e-5)
 
 
@@ -347,7 +347,7 @@ def test_long_chains_lose_no_digits() -> None:
 
 
 def test_unknown_backend() -> None:
-    with pytest.raises(ValueError, match=r"^`backend` must be one of 'auto', 'plain', 'blocked', got 'fast'"):
+    with pytest.raises(ValueError, match=r"^`backend` must be one of 'auto', 'reference', 'eager', 'fused', got 'fast'"):
         log_partition(*random_case(0, 1, 1, 1), "fast")
 
 
@@ -414,9 +414,9 @@ def test_the_recursion_packs_and_is_right(plain_runs: list[str], monkeypatch: py
 
     monkeypatch.setattr(_partition, "Multiplier", Seen)
     case = random_case(13, 30, 5, 60, ragged((30, 29, 20, 2, 1)))
-    found = with_gradients(case.to(torch.float32), "blocked")
+    found = with_gradients(case.to(torch.float32), "eager")
     assert len(made) == 2 and all(multiply._packed is not None for multiply in made) and plain_runs == []
-    for actual, right in zip(found, with_gradients(case, "plain"), strict=True):
+    for actual, right in zip(found, with_gradients(case, "reference"), strict=True):
         torch.testing.assert_close(actual.double(), right, rtol=1e-5, atol=1e-5)
 
 

@@ -23,7 +23,7 @@ SURROGATES = {
     "hinge": (Hinge(), 0.5),
 }
 every_surrogate = pytest.mark.parametrize(("phi", "radius"), SURROGATES.values(), ids=SURROGATES.keys())
-every_backend = pytest.mark.parametrize("backend", ("plain", "blocked", "auto"))
+every_backend = pytest.mark.parametrize("backend", ("reference", "eager", "auto"))
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 
 

@@ -31,7 +31,7 @@ def by_definition(phi: Surrogate, scores: Tensor, unit: float) -> Tensor:
 
 
 @every_surrogate
-@pytest.mark.parametrize("backend", ("plain", "blocked", "auto"))
+@pytest.mark.parametrize("backend", ("reference", "eager", "auto"))
 def test_value_and_gradient_are_the_definition(phi, backend):
     options = {"norm": "class", "surrogate": phi, "radius": 1.5, "scale": 0.3, "backend": backend}
     scores = SCORES.clone().requires_grad_()

@@ -361,7 +361,7 @@ MESSAGES: dict[str, tuple[Callable[[], Tensor], type[Exception], str]] = {
     "no samples": (call(num_samples=0), ValueError, r"^`num_samples` must be a positive integer, got 0; for example 64$"),
     "yes samples": (call(num_samples=True), ValueError, r"^`num_samples` must be a positive integer, got True"),
     "half a sample": (call(num_samples=2.5), ValueError, r"^`num_samples` must be a positive integer, got 2.5"),
-    "centered": (call(form="centered"), ValueError, r"^`form` must not need the mean over all classes when it is sampled"),
+    "centered": (call(form="centered"), ValueError, r"^`form` must not need all classes when it is sampled"),
     "form": (call(form="pairs"), ValueError, r"^`form` must be one of 'pairwise', 'centered', 'logodds', got 'pairs'"),
     "normalize": (call(normalize=True), ValueError, r"^`normalize` must be None or False for form='logodds', got True"),
     "surrogate": (call(surrogate="hinge"), TypeError, r"^`surrogate` must be a `Surrogate`, got str"),

@@ -40,7 +40,7 @@ def _surface(form: Form, phi: Surrogate, points: int) -> dict[str, Any]:
         # Class 0 is the true one: m_1 = s_0 − s_1, m_2 = s_0 − s_2.
         scores = torch.cat([torch.zeros_like(margin[..., :1]), -margin], -1)
         label = torch.zeros(margin.shape[:-1], dtype=torch.long)
-        return multiclass_loss(scores, label, surrogate=phi, form=form, reduction="none", backend="plain")
+        return multiclass_loss(scores, label, surrogate=phi, form=form, reduction="none", backend="reference")
 
     hessian = _hessians(loss, margins)
     beyond = _beyond_core(form, margins)
