@@ -84,12 +84,12 @@ class Estimator:
 
 
 def local(draws: str, form: str, samples: int, shared: bool, model: Model) -> Estimator:
-    """`LinearCoreChain.sampled`. Lists of hard competitors are those of the model as it is."""
+    """`LinearCoreChain.sampled_loss`. Lists of hard competitors are those of the model as it is."""
     proposal = PROPOSALS[draws](model.counts, model.layer.weight.float(), shared)
 
     def loss(model: Model, stream: torch.Generator, sparse: bool) -> Tensor:
         options = {"proposal": proposal, "num_samples": samples, "reduction": "token_mean", "generator": stream}
-        return model.heads[form].sampled(model.inputs, model.layer, model.tags, sparse=sparse, **options)
+        return model.heads[form].sampled_loss(model.inputs, model.layer, model.tags, sparse=sparse, **options)
 
     return Estimator(draws + ("" if shared else ", own draws"), form, form, samples, loss)
 

@@ -194,7 +194,7 @@ def objective(network: Network, method: Method, draws: Draws | None, batch: Batc
     head, hidden = network.head, network.encode(inputs, mask)
     if draws is not None:
         options = {"proposal": draws.proposal(), "num_samples": method.samples, "generator": stream}
-        return head.sampled(hidden, network.out, tags, mask, reduction="token_mean", **options)
+        return head.sampled_loss(hidden, network.out, tags, mask, sparse=True, **options)
     emissions = network.out(hidden)
     if method.loss == TOKEN:
         return F.cross_entropy(emissions.flatten(0, 1), tags.flatten())

@@ -5,7 +5,7 @@ rate is the one of a grid that errs least on the dev part with seed 0; the figur
 mean and standard deviation. Whoever has the quicker step makes more of them; that is what sampling is for.
 
     token cross-entropy, LC over all candidates, ChainCRF     look at all tags in every step
-    PROPOSAL, K = …            LinearCoreChain.sampled with K draws a batch (own draws: K a site); log-odds unless it says
+    PROPOSAL, K = …            `sampled_loss` with K draws a batch (own draws: K a site); log-odds unless it says
                                pairwise. "hard 16": 16 listed competitors of every tag, from the projection's own weights,
                                made anew every 200 steps. "in batch": the tags of the batch for sure
     whole sequences            LinearCoreChain.structured, the paper's Algorithm 1 with its faults mended

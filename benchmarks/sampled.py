@@ -56,7 +56,7 @@ def all_tags_densely(head: nn.Module, layer: nn.Linear, hidden: Tensor, tags: Te
 
 def sampled(samples: int, head: nn.Module, layer: nn.Linear, hidden: Tensor, tags: Tensor) -> Tensor:
     """A few candidates, the same for all positions."""
-    return head.sampled(hidden, layer, tags, proposal=Uniform(), num_samples=samples)
+    return head.sampled_loss(hidden, layer, tags, proposal=Uniform(), num_samples=samples, reduction="sum", sparse=True)
 
 
 def token(head: nn.Module, layer: nn.Linear, hidden: Tensor, tags: Tensor) -> Tensor:

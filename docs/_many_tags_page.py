@@ -141,7 +141,7 @@ def _options(key: str, data: dict[str, Any]) -> str:
     """As `linearcore tag train` takes them."""
     own = data["options"][key]
     if "proposal" in own:
-        return "`LinearCoreChain.sampled`"
+        return "`LinearCoreChain.sampled_loss`"
     return f"`{' '.join(['--loss lc', *(f'--{name} {own[name]:g}' for name in _FLAGS if name in own)])}`"
 
 
@@ -490,7 +490,7 @@ case is the one that was best on dev."""
 _METHODS = """What linear cores are called here, with the options of `linearcore tag train`:"""
 
 _SAMPLED = """the options of the former, and candidates that are the tags of the batch and {samples} draws
-  (`LinearCoreChain.sampled`; the command has no option for it)"""
+  (`LinearCoreChain.sampled_loss`; the command has no option for it)"""
 
 #: Options of a linear core that are flags of the command.
 _FLAGS = ("rank", "unary", "sharpness")

@@ -248,7 +248,7 @@ sparse = SparseAdamW([*layer.parameters(), *head.parameters()], lr=3e-3, weight_
 proposal = InBatch()  # or Unigram(counts=…), with how often each tag is in the training data
 for _ in range(3):
     inputs, tags = torch.randn(4, 10, 16), torch.randint(num_tags, (4, 10))
-    loss = head.sampled(encoder(inputs).relu(), layer, tags, proposal=proposal, num_samples=64, reduction="token_mean")
+    loss = head.sampled_loss(encoder(inputs).relu(), layer, tags, proposal=proposal, num_samples=64, sparse=True)
     loss.backward()
     for optimizer in (dense, sparse):
         optimizer.step()

@@ -235,7 +235,7 @@ def sampled_head(
 ) -> Found:
     hidden, weight, bias, *_ = leaves = leaves_of_head(head)
     states, tags, mask = (turned(head, part) for part in (hidden, tags, MASK))
-    losses = head.sampled(
+    losses = head.sampled_loss(
         states, (weight, bias), tags, mask, proposal=proposal, num_samples=num_samples, reduction="none", sparse=False,
         generator=generator,
     )  # fmt: skip

@@ -74,7 +74,7 @@ def chain_loss(head: ChainHead, emissions: Tensor, tags: Tensor, mask: Tensor | 
 
 
 def sampled_chain_loss(head: lc.LinearCoreChain, hidden: Tensor, projection: Any, tags: Tensor, **options: Any) -> Tensor:
-    return head.sampled(hidden, projection, tags, **options)
+    return head.sampled_loss(hidden, projection, tags, **{"reduction": "sum", "sparse": True, **options})
 
 
 def structured_loss(head: lc.LinearCoreChain, emissions: Tensor, tags: Tensor, **options: Any) -> Tensor:

@@ -96,22 +96,26 @@ class ChainHead(nn.Module, ABC):
         extra += ", batch_first=True" if self.batch_first else ""
         return f"num_tags={self.num_tags}{extra}{', constrained' if self.constraints is not None else ''}"
 
-    def forward(self, emissions: Tensor, tags: Tensor, mask: Tensor | None = None, reduction: str = "sum") -> Tensor:
-        """The negated loss, so that `-head(...)` trains, as with torchcrf; for `ChainCRF` it is the log-likelihood.
+    def loss(self, emissions: Tensor, tags: Tensor, mask: Tensor | None = None, reduction: str = "token_mean") -> Tensor:
+        """The loss to train with; for `ChainCRF` it is the negative log-likelihood.
 
         Args:
             emissions: (L, B, |Y|), or (B, L, |Y|) with `batch_first`; any floating dtype, computed in float32 or float64.
             tags: (L, B) or (B, L) integers; −100 counts as masked.
             mask: like `tags`, booleans or 0 and 1; None means all on.
-            reduction: "none" gives (B,); "sum" and "mean" are over chains; "token_mean" divides by the number of tags.
+            reduction: "token_mean" divides by the number of tags; "sum" and "mean" are over chains; "none" gives (B,).
 
         Raises:
-            ValueError, TypeError: if shapes, dtypes or options do not fit, and with `validate` if the first position is off,
-                a tag is out of range, or tags disobey the constraints.
+            ValueError, TypeError: if shapes, dtypes or options do not fit, a tag is out of range (on a CPU, or with
+                `validate`), and with `validate` if the first position is off, or tags disobey the constraints.
         """
         check_reduction(reduction)
         batch = self._batch(emissions, tags, mask)
-        return -self._reduced(self._losses(*batch.tagged), batch, reduction, emissions.dtype)
+        return self._reduced(self._losses(*batch.tagged), batch, reduction, emissions.dtype)
+
+    def forward(self, emissions: Tensor, tags: Tensor, mask: Tensor | None = None, reduction: str = "sum") -> Tensor:
+        """−`loss`, summed over chains, so that `-head(...)` trains as with torchcrf. Arguments as in `loss`."""
+        return -self.loss(emissions, tags, mask, reduction)
 
     def _reduced(self, losses: Tensor, batch: Batch, reduction: str, dtype: torch.dtype) -> Tensor:
         """Losses (B,) as torchcrf reduces them, in the dtype that `dtype` and the parameters promote to."""

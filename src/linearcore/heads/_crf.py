@@ -10,7 +10,7 @@ from linearcore.structures import Sites, path_score
 class ChainCRF(ChainHead):
     """An exact linear-chain CRF: everything torchcrf.CRF does, with thousands of tags.
 
-    The output is the log-likelihood
+    The output of `forward` is the log-likelihood, and `loss` is its negative:
 
         log P(y | x) = h(x, y) − log Σ_{y'} exp h(x, y')
 
@@ -25,7 +25,7 @@ class ChainCRF(ChainHead):
         >>> import torch
         >>> head = ChainCRF(num_tags=5)
         >>> emissions = torch.zeros(3, 2, 5, requires_grad=True)  # (length, batch, tags)
-        >>> loss = -head(emissions, torch.tensor([[0, 1], [2, 4], [3, 1]]), reduction="mean")
+        >>> loss = head.loss(emissions, torch.tensor([[0, 1], [2, 4], [3, 1]]))
         >>> loss.backward()
         >>> head.marginals(emissions).sum(-1)
         tensor([[1., 1.],

@@ -53,7 +53,7 @@ class LinearCoreChain(ChainHead):
         >>> import torch
         >>> head = LinearCoreChain(num_tags=4000, rank=16, batch_first=True)  # was: torchcrf.CRF(4000, batch_first=True)
         >>> emissions, tags = torch.zeros(2, 3, 4000, requires_grad=True), torch.tensor([[7, 0, 39], [3999, 1, -100]])
-        >>> loss = -head(emissions, tags, reduction="token_mean")
+        >>> loss = head.loss(emissions, tags)
         >>> loss.backward()
         >>> tags, scores = head.viterbi(emissions)
         >>> tags.shape, scores.shape
@@ -62,7 +62,7 @@ class LinearCoreChain(ChainHead):
     Cost: time O(L·B·|Y|), and O(|Y|²) to write the dense gradient of the transitions, O(L·B·|Y|·r) with `rank`. Memory: two
     L×B×|Y| beside the emissions, and that gradient; one more L×B×|Y| with `unary`.
 
-    Under autocast the product of the factors of `rank`, start and end are rounded to autocast's dtype in `forward`, as
+    Under autocast the product of the factors of `rank`, start and end are rounded to autocast's dtype in `loss`, as
     the emissions of a last layer are. All else is computed in float32 or float64, and so is all of it in decoding.
     """
 
@@ -119,7 +119,7 @@ class LinearCoreChain(ChainHead):
         rows, labels = scores.reshape(-1, self.num_tags), Labels(tags.reshape(-1))
         return row_losses(self.form, self.surrogate, rows, labels, backend).view(tags.shape)
 
-    def sampled(
+    def sampled_loss(
         self,
         hidden: Tensor,
         projection: nn.Linear | tuple[Tensor, Tensor | None] | Tensor,
@@ -128,25 +128,25 @@ class LinearCoreChain(ChainHead):
         *,
         proposal: Proposal,
         num_samples: int,
-        reduction: str = "sum",
-        sparse: bool = True,
+        reduction: str = "token_mean",
+        sparse: bool = False,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """The *loss* (not negated) of emissions = projection(hidden), from a few sampled candidates at each site.
+        """`loss` of emissions = projection(hidden), from a few sampled candidates at each site.
 
-        Nothing as wide as |Y| is made, and with `sparse` neither are gradients, so that a step with torch.optim.SGD or
-        SparseAdam costs the same for a hundred tags and for a hundred thousand. `pairwise` is unbiased for the loss
-        over all candidates, gradients included; `logodds` is biased, O(1/num_samples), less with `proposals.InBatch`;
-        `centered` needs all candidates and is refused.
+        Nothing as wide as |Y| is made in the forward pass. With `sparse` neither are gradients, so that a step with
+        `optim.SparseAdamW`, torch.optim.SGD or SparseAdam costs the same for a hundred tags and for a hundred thousand.
+        `pairwise` is unbiased for the loss over all candidates, gradients included; `logodds` is biased, O(1/num_samples),
+        less with `proposals.InBatch`; `centered` needs all candidates and is refused.
 
         Args:
             hidden: (L, B, d), or (B, L, d) with `batch_first`.
             projection: the nn.Linear that would make the emissions, or its (weight, bias).
-            tags, mask: as in `forward`.
+            tags, mask: as in `loss`.
             proposal: where candidates come from; see `linearcore.proposals`.
             num_samples: K, draws a site, or for the whole batch where the proposal shares them.
-            reduction: as in `forward`.
-            sparse: sparse gradients of the projection and of all parameters here.
+            reduction: as in `loss`.
+            sparse: sparse gradients of the projection and of all parameters here; take an optimiser that knows them.
             generator: of random numbers, on the device of `hidden`; None takes torch's own.
 
         Time and memory O(L·B·K·(d + r)), for any number of tags.
@@ -192,17 +192,17 @@ class LinearCoreChain(ChainHead):
         reduction: str = "sum",
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """The *loss* (not negated) of the paper over whole sequences, estimated from draws: its Algorithm 1, mended.
+        """The loss of the paper over whole sequences, estimated from draws: its Algorithm 1, mended.
 
             pairs      Σ_{y'} (1 − ℓ(y', y)) Σ_{y''≠y'} φ(h(y') − h(y''))
             centered   Σ_{y'} ℓ(y', y) φ(−(h(y') − mean h))
 
         As printed, the algorithm has the gradient's sign wrong and never draws the truth (docs: Reading the paper with care,
         b and c). Mended it is unbiased, and still no way to train: uniform sequences hardly ever meet one that matters.
-        The forms over single-site changes (`forward`, `sampled`) are.
+        The forms over single-site changes (`loss`, `sampled_loss`) are.
 
         Args:
-            emissions, tags, mask, reduction: as in `forward`.
+            emissions, tags, mask, reduction: as in `loss`; the default is "sum".
             form: "pairs" or "centered"; the head's own `form` and `unary` are not asked.
             outer: where y' comes from; None is the exact law, `SimilarSequences` or `CostlySequences`.
             inner: where y'' comes from, given y'; None is `UniformSequences`. `Neighbours` estimates a sum over those.

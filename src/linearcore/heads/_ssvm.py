@@ -26,7 +26,7 @@ class ChainSSVM(ChainHead):
         >>> import torch
         >>> head = ChainSSVM(num_tags=5, batch_first=True)
         >>> emissions, tags = torch.zeros(2, 3, 5, requires_grad=True), torch.tensor([[0, 2, 3], [1, 4, -100]])
-        >>> (-head(emissions, tags)).backward()
+        >>> head.loss(emissions, tags).backward()
         >>> head.decode(emissions)[0] == head.viterbi(emissions)[0][0].tolist()
         True
 

@@ -85,7 +85,7 @@ class TaggingModel(nn.Module):
         if self.head is None:
             return F.cross_entropy(emissions.flatten(0, 1).float(), tags.flatten(), ignore_index=IGNORED)
         # `mask` is prefix-shaped and tells the head the same as the tags do, at less cost.
-        loss: Tensor = -self.head(emissions, tags, mask, reduction="token_mean")
+        loss: Tensor = self.head.loss(emissions, tags, mask)
         return loss
 
     @torch.no_grad()

@@ -1,4 +1,4 @@
-"""LinearCoreChain.sampled: exact where all candidates are listed, sparse gradients, what is refused."""
+"""LinearCoreChain.sampled_loss: exact where all candidates are listed, sparse gradients, what is refused."""
 
 import math
 from collections.abc import Callable
@@ -84,9 +84,9 @@ def dense(
 def sampled(
     head: LinearCoreChain, given: list[Tensor], tags: Tensor = TAGS, mask: Tensor | None = MASK, **options: object
 ) -> Tensor:
-    options = {"proposal": SHARED, "num_samples": 3, "generator": stream(9)} | options
+    options = {"proposal": SHARED, "num_samples": 3, "generator": stream(9), "reduction": "sum", "sparse": True} | options
     states, tags_given, mask_given = (turned(head, part) for part in (given[0], tags, mask))
-    return head.sampled(states, (given[1], given[2]), tags_given, mask_given, **options)
+    return head.sampled_loss(states, (given[1], given[2]), tags_given, mask_given, **options)
 
 
 def close(found: list[Tensor], expected: list[Tensor], tolerance: float = 1e-10) -> None:
@@ -211,7 +211,7 @@ def test_the_projection_in_three_ways() -> None:
     hidden = drawn(*FULL_TAGS.shape, WIDTH)
 
     def loss(projection: object) -> Tensor:
-        return head.sampled(hidden, projection, FULL_TAGS, proposal=ALL, num_samples=1)
+        return head.sampled_loss(hidden, projection, FULL_TAGS, proposal=ALL, num_samples=1, reduction="sum", sparse=True)
 
     assert torch.equal(loss(layer), loss((layer.weight, layer.bias)))
     assert torch.equal(loss(bare), loss(bare.weight)) and torch.equal(loss(bare), loss((bare.weight, None)))
@@ -363,7 +363,7 @@ def call(head: LinearCoreChain | None = None, **changes: object) -> Callable[[],
         "proposal": SHARED, "num_samples": 4,
     }  # fmt: skip
     head = LinearCoreChain(NUM_TAGS) if head is None else head
-    return lambda: head.sampled(**(given | changes))
+    return lambda: head.sampled_loss(**(given | changes))
 
 
 SMALL, PAIR = torch.zeros(NUM_TAGS, WIDTH), (torch.zeros(NUM_TAGS, WIDTH), torch.zeros(NUM_TAGS + 1))

@@ -42,7 +42,7 @@ def test_the_sampled_loss_refuses_it_too() -> None:
     head = HEADS["linear core"]
     assert isinstance(head, LinearCoreChain)
     with pytest.raises(ValueError, match=r"`tags` must be in \[0, 4\)"):
-        head.sampled(emissions(2, 1, 3), nn.Linear(3, 4), torch.tensor([[0], [-1]]), proposal=Uniform(), num_samples=2)
+        head.sampled_loss(emissions(2, 1, 3), nn.Linear(3, 4), torch.tensor([[0], [-1]]), proposal=Uniform(), num_samples=2)
 
 
 DECODERS = {

@@ -210,7 +210,7 @@ def test_rows_that_are_ignored_or_masked_put_class_0_into_the_batch() -> None:
         for padding in (-100, 3):
             tags, mask = rows.masked_fill(rows == -100, padding).view(4, 1), (rows != -100).view(4, 1)
             head = LinearCoreChain(50).double()
-            head.sampled(drawn(4, 1, WIDTH), weight, tags, mask, proposal=watched, num_samples=5)
+            head.sampled_loss(drawn(4, 1, WIDTH), weight, tags, mask, proposal=watched, num_samples=5)
             assert watched.found.index[0, :-5].tolist() == known
 
 
@@ -221,7 +221,9 @@ def test_a_batch_of_all_classes_is_the_loss_over_all(shared: bool, form: str) ->
     tags = torch.tensor([[0, 3], [2, 1], [1, 0], [3, 3]])
     head, weight = LinearCoreChain(4, form=form).double(), drawn(4, WIDTH, seed=1)
     hidden = drawn(4, 2, WIDTH)
-    found = head.sampled(hidden, weight, tags, proposal=InBatch(shared=shared), num_samples=2, generator=stream())
+    found = head.sampled_loss(
+        hidden, weight, tags, proposal=InBatch(shared=shared), num_samples=2, generator=stream(), reduction="sum"
+    )
     torch.testing.assert_close(found, -head(hidden @ weight.t(), tags))
 
 

@@ -225,7 +225,7 @@ class ChainForTokenClassification(PreTrainedModel):
                 flat = emissions.flatten(0, 1), labels.flatten().long()
                 total = F.cross_entropy(*flat, ignore_index=IGNORED, reduction="sum")
             else:
-                total = -self.head(emissions, labels, reduction="sum")
+                total = self.head.loss(emissions, labels, reduction="sum")
         count = (labels != IGNORED).sum() if num_items is None else torch.as_tensor(num_items, device=total.device)
         # Several GPUs in one process get the number as a tensor with dimensions; a batch may have no label at all.
         return total / count.reshape(-1)[0].clamp(min=1)

@@ -75,7 +75,7 @@ def all_candidates(phi: Surrogate, form: str) -> Step:
 
 
 def sampled(phi: Surrogate, form: str) -> Step:
-    """`LinearCoreChain.sampled` with K uniform candidates that all sites share."""
+    """`LinearCoreChain.sampled_loss` with K uniform candidates that all sites share."""
 
     def step(now: Parameters, inputs: Tensor, tags: Tensor, rate: Tensor, candidates: Tensor | None = None) -> None:
         assert candidates is not None

@@ -113,7 +113,7 @@ class HeadPath:
             return loss
         assert isinstance(head, LinearCoreChain)
         if self._method.draws == "tags":
-            return head.sampled(inputs, self._layer, tags, proposal=Uniform(), **draw)  # type: ignore[arg-type]
+            return head.sampled_loss(inputs, self._layer, tags, proposal=Uniform(), sparse=True, **draw)  # type: ignore[arg-type]
         return head.structured(self._layer(inputs), tags, form="pairs", **draw)  # type: ignore[arg-type]
 
     def parameters(self) -> Parameters:

@@ -53,8 +53,10 @@ def _searched_densely(work: Work) -> Tensor:
 
 def _sampled(work: Work, *, sparse: bool) -> Tensor:
     assert isinstance(work.head, LinearCoreChain)
-    sampled = partial(work.head.sampled, proposal=Uniform(), num_samples=SAMPLES, generator=work.stream)
-    return sampled(work.hidden, work.layer, work.tags, sparse=sparse)
+    return work.head.sampled_loss(
+        work.hidden, work.layer, work.tags, proposal=Uniform(), num_samples=SAMPLES, reduction="sum", sparse=sparse,
+        generator=work.stream,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -38,10 +38,7 @@ class SampledModel(TaggingModel):
 
     def loss(self, hidden: Tensor, mask: Tensor, tags: Tensor) -> Tensor:
         assert isinstance(self.head, LinearCoreChain)
-        return self.head.sampled(
-            hidden, self.projection, tags, mask,
-            proposal=_PROPOSAL, num_samples=SAMPLES, reduction="token_mean", sparse=False,
-        )  # fmt: skip
+        return self.head.sampled_loss(hidden, self.projection, tags, mask, proposal=_PROPOSAL, num_samples=SAMPLES)
 
 
 class BroadcastCRF(nn.Module):

@@ -130,7 +130,7 @@ def _normalised(sizes: list[dict[str, Any]]) -> Claim:
 
 def _local_claim(local: list[dict[str, Any]]) -> Claim:
     return Claim(
-        claim="Ours: K sampled candidates at each site, `LinearCoreChain.sampled` with the pairwise form, obey 1/K as well",
+        claim="Ours: K sampled candidates at each site, `sampled_loss` with the pairwise form, obey 1/K as well",
         paper="not in the paper",
         ours=f"slope {_minus(span([row['slope'] for row in local], '.3f'))} around the gradient over all candidates, "
         "whether sites share their draws or not",

@@ -42,14 +42,12 @@ def local_draws(num_samples: Sequence[int], runs: int, seed: int) -> list[dict[s
         for k in num_samples:
             total = 0.0
             for _ in range(runs):
-                loss = head.sampled(
+                loss = head.sampled_loss(
                     hidden,
                     (weight, None),
                     tags,
                     proposal=Uniform(shared=shared),
                     num_samples=k,
-                    reduction="token_mean",
-                    sparse=False,
                     generator=stream,
                 )
                 total += float((gradient(loss) - exact).square().sum())
