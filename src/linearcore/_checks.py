@@ -12,7 +12,7 @@ from numbers import Real
 import torch
 from torch import Tensor
 
-from linearcore._torch import can_read
+from linearcore._torch import is_on_host
 
 
 def complaint(name: str, must: str, got: object, advice: str) -> str:
@@ -79,12 +79,12 @@ def in_range(name: str, index: Tensor, size: int, ignored: str) -> tuple[Tensor,
     Raises:
         ValueError: on a CPU, if an index is not in [0, size).
     """
-    if index.device.type == "cpu" and can_read(index):
+    if is_on_host(index):
         if index.numel():
             low, high = (int(bound) for bound in torch.aminmax(index))
             if low < 0 or high >= size:
                 outside = int(((index < 0) | (index >= size)).sum())
-                got = f"{outside} of {index.numel()} labels that are not, of labels from {low} to {high}"
+                got = f"{outside} of {index.numel()} out of range, for example {low if low < 0 else high}"
                 raise ValueError(complaint(name, f"be in [0, {size}) or {ignored}", got, "look for wrong labels"))
         return index, None
     inside = index.clamp(0, size - 1)

@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 
 def is_transformed() -> bool:
@@ -16,16 +16,36 @@ def is_transformed() -> bool:
     return True if active is None else bool(active())
 
 
+def _is_recorded(tensor: Tensor) -> bool:
+    """Whether `tensor` may stand for numbers that are not known yet: fake tensors, tracing, and transforms."""
+    if type(tensor) not in (Tensor, nn.Parameter) or torch.compiler.is_compiling():
+        return True
+    modes = getattr(torch._C, "_len_torch_dispatch_stack", None)
+    active = getattr(torch._C, "_are_functorch_transforms_active", None)
+    if modes is not None and active is not None:
+        return bool(modes() or active())
+    try:  # A torch that cannot tell: such tensors refuse to be read.
+        tensor.reshape(-1)[:1].tolist()
+    except RuntimeError:
+        return True
+    return False
+
+
 def is_traced() -> bool:
     """Whether operations are recorded or transformed, so that Python must not depend on the numbers in a tensor."""
     return torch.compiler.is_compiling() or is_transformed()
 
 
 def can_read(tensor: Tensor) -> bool:
-    """Whether Python may look at the numbers in `tensor` now."""
-    if is_traced() or tensor.device.type == "meta":
+    """Whether Python may look at the numbers in `tensor` now, waiting for the device if need be."""
+    if tensor.device.type == "meta" or _is_recorded(tensor):
         return False
     return not (tensor.is_cuda and torch.cuda.is_current_stream_capturing())
+
+
+def is_on_host(tensor: Tensor) -> bool:
+    """Whether Python may look at the numbers in `tensor` now without waiting."""
+    return tensor.device.type == "cpu" and not _is_recorded(tensor)
 
 
 def packed_linear(matrix: Tensor, rows: int) -> Tensor | None:

@@ -213,3 +213,9 @@ def test_marginals_and_confidence_are_exported(batch_first: bool) -> None:
     program = torch.export.export(module, given).module()
     for ours, eager in zip(program(*given), module(*given), strict=True):
         torch.testing.assert_close(ours, eager, rtol=1e-5, atol=1e-6)
+
+
+def test_marginals_under_vmap() -> None:
+    head, emissions = ChainCRF(4), torch.randn(2, 3, 2, 4)
+    found = vmap(head.marginals)(emissions)
+    torch.testing.assert_close(found, torch.stack([head.marginals(one) for one in emissions]), rtol=1e-5, atol=1e-6)

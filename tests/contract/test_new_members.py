@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import linearcore as lc
 from linearcore.analysis import certify, transform
-from linearcore.forms import Form, Labels
+from linearcore.forms import Form, Labels, LinearMargins
 from linearcore.proposals import Proposal, Uniform
 from linearcore.surrogates import Surrogate
 
@@ -60,6 +60,50 @@ def test_a_form_in_modules_and_heads() -> None:
         head = lc.LinearCoreChain(4, form=Strongest(), **options)
         head.loss(emissions, tags).backward()
         assert float(head.confidence(emissions.detach()).min()) >= 0
+
+
+def test_probabilities_without_a_share_of_a_masked_class() -> None:
+    scores = SCORES.clone()
+    scores[0, 1] = scores[3, 3] = -math.inf
+    share = F.softmax(SCORES.flip(0), -1).masked_fill(scores == -math.inf, 0.0)
+    for surrogate in (lc.LinearCore(), lc.SquaredHinge(), lc.Exponential()):
+        leaf, weight = scores.clone().requires_grad_(), torch.ones(4, dtype=torch.float64, requires_grad=True)
+        lc.multiclass_loss(leaf, share / share.sum(-1, keepdim=True), form=Strongest(), surrogate=surrogate).backward()
+        lc.multiclass_loss(scores, share, form=Strongest(), surrogate=surrogate, weight=weight).backward()
+        assert leaf.grad.isfinite().all() and weight.grad.isfinite().all()
+
+
+@dataclass(frozen=True)
+class Against(Form):
+    """φ(t · (s_y − mean s)), with a factor t that may be trained."""
+
+    name: ClassVar[str] = "against"
+    factor: Tensor | float = 1.0
+
+    def hard(self, surrogate: Surrogate, scores: Tensor, labels: Labels) -> Tensor:
+        assert labels.index is not None
+        own = scores.gather(-1, labels.index.unsqueeze(-1)).squeeze(-1)
+        return surrogate._value(self.factor * (own - scores.mean(-1)))
+
+    def margins(self, own: Tensor, candidates: Tensor, basis: Tensor) -> LinearMargins:
+        eye = torch.eye(len(basis), dtype=basis.dtype)
+        return LinearMargins(eye[own], basis, eye[own] - eye[candidates].mean(1))
+
+
+def test_what_a_form_trains_gets_a_gradient() -> None:
+    for backend in ("auto", "reference"):
+        factor = torch.ones((), requires_grad=True)
+        lc.multiclass_loss(SCORES, TARGET, form=Against(factor), backend=backend).backward()
+        assert factor.grad is not None and factor.grad != 0
+    with pytest.raises(ValueError, match="`backend` must be able to differentiate all inputs"):
+        lc.multiclass_loss(SCORES, TARGET, form=Against(factor), backend="eager")
+
+
+def test_a_form_in_the_consistency_lab() -> None:
+    found = certify(lc.LinearCore(), Against(), 3, starts=30)
+    assert found.linear_bound.verdict in ("supported", "refuted")
+    with pytest.raises(ValueError, match="`form` must declare its margins to be analysed, got 'strongest'"):
+        certify(lc.LinearCore(), Strongest(), 3)
 
 
 def test_a_form_refuses_what_it_cannot_do() -> None:

@@ -32,13 +32,12 @@ class Path:
         losses: the function.
         shapes: the shape of every input, from the sizes (rows, classes).
         labels: the shape of the labels, likewise.
-        per_loss: the shape of what comes out.
+        has_labels: whether labels can be ignored or out of range.
     """
 
     losses: Losses
     shapes: Callable[[int, int], dict[str, tuple[int, ...]]]
     labels: Callable[[int, int], tuple[int, ...]]
-    per_loss: Callable[[int, int], tuple[int, ...]]
     has_labels: bool = True
 
 
@@ -51,7 +50,7 @@ def rows(**options: object) -> Path:
             given["class_margin"] = torch.linspace(0.0, 0.5, inputs["scores"].shape[1], device=target.device)
         return multiclass_loss(inputs["scores"], target, reduction="none", **given)
 
-    return Path(losses, lambda n, c: {"scores": (n, c)}, lambda n, c: (n,), lambda n, c: (n,))
+    return Path(losses, lambda n, c: {"scores": (n, c)}, lambda n, c: (n,))
 
 
 def binary() -> Path:
@@ -60,7 +59,7 @@ def binary() -> Path:
     def losses(inputs: dict[str, Tensor], target: Tensor) -> Tensor:
         return binary_loss(inputs["scores"], target.unsqueeze(-1).expand(inputs["scores"].shape) % 2, reduction="none")
 
-    return Path(losses, lambda n, c: {"scores": (n, c)}, lambda n, c: (n,), lambda n, c: (n, c), has_labels=False)
+    return Path(losses, lambda n, c: {"scores": (n, c)}, lambda n, c: (n,), has_labels=False)
 
 
 def sampled(form: str, *, sparse: bool) -> Path:
@@ -73,7 +72,7 @@ def sampled(form: str, *, sparse: bool) -> Path:
         )  # fmt: skip
 
     shapes = lambda n, c: {"hidden": (n, 3), "weight": (c, 3), "bias": (c,)}  # noqa: E731
-    return Path(losses, shapes, lambda n, c: (n,), lambda n, c: (n,))
+    return Path(losses, shapes, lambda n, c: (n,))
 
 
 class Fixed(Uniform):
@@ -100,7 +99,7 @@ def chain(make: Callable[[int], ChainHead]) -> Path:
         own = {name: tuple(parameter.shape) for name, parameter in make(tags).named_parameters()}
         return {"emissions": (LENGTH, chains, tags), **own}
 
-    return Path(losses, shapes, lambda n, c: (LENGTH, n), lambda n, c: (n,))
+    return Path(losses, shapes, lambda n, c: (LENGTH, n))
 
 
 PATHS: dict[str, Path] = {

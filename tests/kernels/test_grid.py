@@ -19,7 +19,7 @@ from tests.kernels.paths import DEVICE, IGNORED, PATHS, Path
 
 DTYPES = {"float64": torch.float64, "float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 LAYOUTS = ("contiguous", "transposed", "sliced", "expanded")
-LABELS = ("good", "ignored", "out of range")
+LABELS = ("good", "ignored", "too large", "negative")
 UPSTREAM = ("unit", "random", "zero")
 #: From the gradient of the losses to that of every input.
 Pull = Callable[[Tensor], tuple[dict[str, Tensor]]]
@@ -58,7 +58,7 @@ def laid_out(tensor: Tensor, layout: str) -> Tensor:
 def make_labels(kind: str, shape: tuple[int, ...], classes: int) -> Tensor:
     labels = torch.arange(math.prod(shape)).reshape(shape) % classes
     if kind != "good" and labels.numel():
-        labels.view(-1)[-1] = IGNORED if kind == "ignored" else classes
+        labels.view(-1)[-1] = {"ignored": IGNORED, "too large": classes, "negative": -1}[kind]
     return labels
 
 
@@ -107,7 +107,7 @@ def check(path: Path, dtype: torch.dtype, layout: str, *, full: bool) -> None:
     """All cells of a path; cells of one size and kind of labels share their reference, those frozen alike their losses."""
     for (size, kind), group in itertools.groupby(cells(path, full=full), lambda cell: cell[:2]):
         inputs = make_inputs(path, dtype, layout, size, kind)
-        is_wrong = kind == "out of range" and inputs.labels.numel() > 0
+        is_wrong = kind in ("too large", "negative") and inputs.labels.numel() > 0
         if is_wrong and DEVICE.type == "cpu":
             with pytest.raises(ValueError, match="must be in"):
                 path.losses(inputs.given, inputs.labels_given)
@@ -133,10 +133,11 @@ def check_gradients(given: dict[str, Tensor], found: Tensor, pull: Pull, cell: C
     for (name, tensor), gradient in zip(asked.items(), gradients, strict=True):
         dense = gradient.to_dense() if gradient.is_sparse else gradient
         right = expected[name]
-        if is_wrong:  # NaN, but with one class there is nothing to differentiate, and 0 will do.
-            right = torch.where(dense.isnan().cpu(), torch.nan, right)
-            right = right.nan_to_num(nan=0.0) if cell.size == "one class" else right
-            dense = dense.nan_to_num(nan=0.0) if cell.size == "one class" else dense
+        if is_wrong:  # NaN where the label has a part in it; where nothing is to be differentiated 0 will do.
+            free = dense.isnan().cpu() & (right == 0)
+            right = torch.where(free, torch.nan, right)
+            if cell.size == "one class":
+                dense, right = dense.nan_to_num(nan=0.0), right.nan_to_num(nan=0.0)
         agrees(dense, right, tensor.dtype, f"gradient of {name}, {cell}")
         if cell.upstream == "zero" and not is_wrong:
             assert not dense.any(), f"gradient of {name}, {cell}: not zero"

@@ -4,6 +4,8 @@ import sys
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from linearcore import LinearCoreChain, multiclass_loss
 from linearcore._torch import can_read, gamma_draws, is_compiler_error, is_transformed
@@ -25,7 +27,7 @@ def test_a_torch_that_cannot_tell_goes_through_the_reference(monkeypatch: pytest
 
     before = losses()
     monkeypatch.delattr(torch._C, "_are_functorch_transforms_active")
-    assert is_transformed() and not can_read(scores)
+    assert is_transformed() and can_read(scores)
     torch.testing.assert_close(losses(), before)
     monkeypatch.undo()
 
@@ -48,3 +50,23 @@ def test_errors_of_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     from torch._dynamo.exc import Unsupported
 
     assert not is_compiler_error(RuntimeError()) and is_compiler_error(Unsupported("a reason"))
+
+
+@pytest.mark.parametrize("form", ("pairwise", "centered", "logodds"))
+def test_fake_tensors_and_traces_are_not_read(form: str) -> None:
+    scores, target = torch.randn(4, 5), torch.tensor([0, 1, 2, 4])
+    with FakeTensorMode() as mode:
+        fake = mode.from_tensor(scores), mode.from_tensor(target)
+        assert not can_read(fake[0]) and multiclass_loss(*fake, form=form).shape == ()
+        head, tags = LinearCoreChain(5, form=form), torch.zeros(4, 1, dtype=torch.long)
+        assert head.loss(fake[0].unsqueeze(1), tags).shape == ()
+    graph = make_fx(lambda s, t: multiclass_loss(s, t, form=form))(scores, target)
+    torch.testing.assert_close(graph(scores, target), multiclass_loss(scores, target, form=form))
+
+
+def test_a_torch_that_cannot_tell_still_validates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(torch._C, "_are_functorch_transforms_active")
+    with pytest.raises(ValueError, match="`tags` must be in"):
+        LinearCoreChain(3)(torch.zeros(2, 1, 3), torch.tensor([[0], [3]]))
+    with pytest.raises(ValueError, match="`emissions` must not be NaN"):
+        LinearCoreChain(3).decode(torch.full((2, 1, 3), torch.nan))

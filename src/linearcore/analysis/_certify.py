@@ -6,7 +6,8 @@ from linearcore.analysis._certificate import Certificate, Finding
 from linearcore.analysis._counterexample import Counterexample, core_constant, counterexample
 from linearcore.analysis._minimum import can_solve
 from linearcore.analysis._problem import Problem, problem_on
-from linearcore.losses import Centered, Form, check_surrogate
+from linearcore.forms import Form
+from linearcore.losses import check_surrogate
 from linearcore.structures import Sequences
 from linearcore.surrogates import Surrogate, UserBase
 
@@ -78,17 +79,17 @@ def _proven_bound(surrogate: Surrogate, problem: Problem) -> Finding | None:
     share = core_constant(surrogate)
     if share is None or surrogate.core is None:
         return None
-    name, space = problem.form_name, problem.space
-    one_sided = surrogate.core[0] == -math.inf
-    by_site = name.startswith("local-") and problem.family == "unary" and problem.cost == "hamming"
+    form, space = problem.own_form, problem.space
+    # A tail that is steeper than the core would lose the bound.
+    has_bound = form is not None and form.has_linear_bound and surrogate.core[0] == -math.inf
+    by_site = problem.is_local and problem.family == "unary" and problem.cost == "hamming"
     if space.size == 2:
         return _bound(surrogate, 1 / share, "two classes and a linear core")
-    if name == "centered" and one_sided and problem.family == "free" and problem.cost == "zero-one":
-        times = space.size - 1 if isinstance(problem.form, Centered) and problem.form.normalize else 1
-        return _bound(surrogate, times / share, _BY_MOVING)
-    if name == "structured-centered" and one_sided and problem.family == "free":
+    if problem.over_classes and has_bound and problem.family == "free" and problem.cost == "zero-one":
+        return _bound(surrogate, (space.size - 1 if problem.over_classes.is_mean else 1) / share, _BY_MOVING)
+    if problem.form_name == "structured-centered" and surrogate.core[0] == -math.inf and problem.family == "free":
         return _bound(surrogate, 1 / share, f"{_BY_MOVING}; this says nothing of scores that are sums over sites")
-    if by_site and (space.num_tags == 2 or (name == "local-centered" and one_sided)):
+    if by_site and (space.num_tags == 2 or has_bound):
         return _bound(surrogate, 1 / (share * space.length), "unary scores part into one problem a site")
     return None
 
@@ -116,14 +117,8 @@ def _proven_consistent(surrogate: Surrogate, problem: Problem, bound: Finding) -
     endless = surrogate.core is not None and surrogate.core[1] == math.inf
     if not surrogate.is_c1 or endless or problem.family != "free" or problem.cost != "zero-one":
         return None
-    if problem.form_name == "centered":
-        return Finding("proven", "at the minimum (1 − p_v) f'(s_v − mean) is the same for all v, and f' rises")
-    if problem.form_name == "pairwise" and surrogate.is_monotone:
-        reason = "swapping scores lowers the risk if the likelier class was behind, and at a tie parting them does"
-        return Finding("proven", reason)
-    if problem.form_name == "logodds" and surrogate.is_monotone:
-        return Finding("proven", "the log-odds rise with the score, so the likelier of two classes has the higher one")
-    return None
+    reason = problem.over_classes.consistency(surrogate) if problem.over_classes else None
+    return None if reason is None else Finding("proven", reason)
 
 
 def _searched_consistent(found: Counterexample | None) -> Finding:

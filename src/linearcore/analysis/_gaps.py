@@ -14,7 +14,7 @@ from linearcore.analysis._infimum import infimum
 from linearcore.analysis._minimum import NotSolvedError
 from linearcore.analysis._problem import Problem
 from linearcore.analysis._sample import Sample, as_sample
-from linearcore.losses import FORMS, Form
+from linearcore.forms import FORMS, Form
 from linearcore.surrogates import Surrogate
 
 
@@ -81,7 +81,7 @@ def minimizability_gap(
     """
     sample = as_sample(features, labels, intercept=intercept, num_classes=num_classes)
     problem = Problem(form, sample.num_classes)
-    if problem.form_name not in FORMS:
+    if problem.over_classes is None:
         must = f"be one of {', '.join(map(repr, FORMS))}"
         raise ValueError(complaint("form", must, repr(form), "hypotheses score classes here"))
     best, residual = infimum(surrogate, problem, sample.design, sample.masses)

@@ -15,14 +15,15 @@ from linearcore._extras import require
 from linearcore.analysis._kinked import minimise_kinked
 from linearcore.analysis._minimum import NotSolvedError, require_solved
 from linearcore.analysis._problem import Problem
-from linearcore.analysis._risk import LinearMargins, LogOddsMargins, MarginSystem, Risk
+from linearcore.analysis._risk import Risk
 from linearcore.analysis._solve import minimise
+from linearcore.forms import LinearMargins, LogOddsMargins, MarginSystem
 from linearcore.surrogates import Surrogate
 
 
 @dataclass(frozen=True)
 class PartialLogOdds(LogOddsMargins):
-    """m_k = h[own_k] − logsumexp of those h[rivals_k] that are present.
+    """m_k = h[own_k] − logsumexp of those h[competitors_k] that are present.
 
     Attributes:
         present: (K, R) booleans, at least one in every row.
@@ -32,16 +33,16 @@ class PartialLogOdds(LogOddsMargins):
 
     def margins(self, theta: Tensor) -> Tensor:
         scores = theta @ self.basis.T
-        return scores[:, self.own] - self._rivals(scores).logsumexp(-1)
+        return scores[:, self.own] - self._competitors(scores).logsumexp(-1)
 
     def derivatives(self, theta: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         scores = theta @ self.basis.T
-        share = self._rivals(scores).softmax(-1)
-        jacobian = self.basis[self.own] - torch.einsum("bkr,krd->bkd", share, self.basis[self.rivals])
+        share = self._competitors(scores).softmax(-1)
+        jacobian = self.basis[self.own] - torch.einsum("bkr,krd->bkd", share, self.basis[self.competitors])
         return self.margins(theta), jacobian, share
 
-    def _rivals(self, scores: Tensor) -> Tensor:
-        return scores[:, self.rivals].masked_fill(~self.present, -torch.inf)
+    def _competitors(self, scores: Tensor) -> Tensor:
+        return scores[:, self.competitors].masked_fill(~self.present, -torch.inf)
 
 
 def infimum(surrogate: Surrogate, problem: Problem, design: Tensor, masses: Tensor) -> tuple[float, float]:
@@ -84,9 +85,11 @@ def _spread(problem: Problem, design: Tensor) -> MarginSystem:
         return LinearMargins(system.weights, directions, torch.eye(len(directions), dtype=torch.float64))
     assert isinstance(system, LogOddsMargins)
     first = size * torch.arange(inputs).repeat_interleave(len(system.own))
-    rivals = system.rivals.repeat(inputs, 1) + first.unsqueeze(-1)
+    competitors = system.competitors.repeat(inputs, 1) + first.unsqueeze(-1)
     scores = _kron(design, problem.basis)
-    return PartialLogOdds(system.weights, scores, system.own.repeat(inputs) + first, rivals, torch.ones_like(rivals).bool())
+    return PartialLogOdds(
+        system.weights, scores, system.own.repeat(inputs) + first, competitors, torch.ones_like(competitors).bool()
+    )
 
 
 def _kron(left: Tensor, right: Tensor) -> Tensor:
@@ -100,20 +103,20 @@ def _select(system: MarginSystem, chosen: Tensor) -> MarginSystem:
     if isinstance(system, LinearMargins):
         return replace(system, basis=system.basis[chosen], rows=torch.eye(int(chosen.sum()), dtype=torch.float64))
     assert isinstance(system, PartialLogOdds)
-    return replace(system, own=system.own[chosen], rivals=system.rivals[chosen], present=system.present[chosen])
+    return replace(system, own=system.own[chosen], competitors=system.competitors[chosen], present=system.present[chosen])
 
 
 def _without_escaping(system: MarginSystem) -> tuple[MarginSystem, Tensor]:
     """The margins that stay finite when all those that can have gone to +∞, and which (K,) they are.
 
-    A log-odds margin that cannot go there can still lose rivals on the way.
+    A log-odds margin that cannot go there can still lose competitors on the way.
     """
     if isinstance(system, LinearMargins):
         stays = ~_escaping(system.basis)
         return _select(system, stays), stays
     assert isinstance(system, PartialLogOdds)
-    differences = system.basis[system.own].unsqueeze(1) - system.basis[system.rivals]
-    present = ~_escaping(differences.flatten(0, 1)).reshape(system.rivals.shape)
+    differences = system.basis[system.own].unsqueeze(1) - system.basis[system.competitors]
+    present = ~_escaping(differences.flatten(0, 1)).reshape(system.competitors.shape)
     stays = present.any(-1)
     return _select(replace(system, present=present), stays), stays
 

@@ -7,8 +7,9 @@ from torch import Tensor
 
 from linearcore._checks import complaint
 from linearcore._extras import require
-from linearcore.analysis._risk import LinearMargins, Risk
+from linearcore.analysis._risk import Risk
 from linearcore.analysis._solve import Solution
+from linearcore.forms import LinearMargins
 from linearcore.surrogates import Hinge
 
 Array = npt.NDArray[np.float64]

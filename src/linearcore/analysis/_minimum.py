@@ -10,8 +10,9 @@ from torch import Tensor
 from linearcore._checks import complaint
 from linearcore.analysis._kinked import minimise_kinked
 from linearcore.analysis._problem import Problem, as_probabilities
-from linearcore.analysis._risk import LinearMargins, Risk
+from linearcore.analysis._risk import Risk
 from linearcore.analysis._solve import TOLERANCE, Solution, minimise
+from linearcore.forms import LinearMargins
 from linearcore.losses import Form
 from linearcore.structures import Sequences
 from linearcore.surrogates import Hinge, Surrogate

@@ -7,13 +7,14 @@ import torch
 from torch import Tensor
 
 from linearcore._checks import complaint, one_of
-from linearcore.analysis._risk import LinearMargins, LogOddsMargins, MarginSystem
-from linearcore.losses import FORMS, Centered, Form, LogOdds, Pairwise
+from linearcore.forms import FORMS, Form, LinearMargins, MarginSystem
 from linearcore.structures import COSTS, FAMILIES, Sequences
 from linearcore.surrogates import Surrogate
 
-#: Structured forms by name: the paper's double sum, its centered counterpart, and the three forms site by site.
-STRUCTURED_FORMS = ("structured-sum", "structured-centered", "local-pairwise", "local-centered", "local-logodds")
+_OVER_OUTPUTS = ("structured-sum", "structured-centered")
+_LOCAL = "local-"
+#: Structured forms by name: the paper's double sum, its centered counterpart, and every form site by site.
+STRUCTURED_FORMS = (*_OVER_OUTPUTS, *(_LOCAL + name for name in FORMS))
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,11 @@ class Problem:
             object.__setattr__(self, "outputs", Sequences(self.outputs))
         one_of("cost", self.cost, COSTS)
         one_of("family", self.family, FAMILIES)
-        if not isinstance(self.form, str | Pairwise | Centered | LogOdds):
+        if isinstance(self.form, str):
+            one_of("form", self.form, (*FORMS, *STRUCTURED_FORMS))
+        elif not isinstance(self.form, Form):
             advice = f"one of {', '.join((*FORMS, *STRUCTURED_FORMS))}"
-            raise TypeError(complaint("form", "be a name or one of the library's forms", type(self.form).__name__, advice))
-        one_of("form", self.form_name, (*FORMS, *STRUCTURED_FORMS))
+            raise TypeError(complaint("form", "be a name or a `Form`", type(self.form).__name__, advice))
         if self.space.length == 1:  # One site: being wrong there is being wrong, and any scores are sums over sites.
             object.__setattr__(self, "cost", "zero-one")
             object.__setattr__(self, "family", "free")
@@ -57,6 +59,24 @@ class Problem:
     def form_name(self) -> str:
         """The form's name."""
         return self.form if isinstance(self.form, str) else self.form.name
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the form is over the single-site changes of an output."""
+        return self.form_name.startswith(_LOCAL)
+
+    @property
+    def over_classes(self) -> Form | None:
+        """The form over all outputs, or None for a structured one."""
+        return None if self.is_local else self.own_form
+
+    @cached_property
+    def own_form(self) -> Form | None:
+        """The form itself, over all outputs or over single-site changes; a name is a sum over competitors."""
+        if isinstance(self.form, Form):
+            return self.form
+        name = self.form.removeprefix(_LOCAL)
+        return FORMS[name].normalized(False) if name in FORMS else None
 
     @cached_property
     def costs(self) -> Tensor:
@@ -74,7 +94,7 @@ class Problem:
 
     def is_convex(self, surrogate: Surrogate) -> bool:
         """Whether the loss is convex in the scores: always, but for a rising φ of log-odds with several competitors."""
-        return surrogate.is_monotone or not isinstance(self.system, LogOddsMargins) or self.system.rivals.shape[1] == 1
+        return surrogate.is_monotone or not self.system.needs_monotone
 
     def require_convex(self, surrogate: Surrogate) -> None:
         """Raises unless the loss is convex: nothing could be certified."""
@@ -89,13 +109,24 @@ class Problem:
 
     @cached_property
     def system(self) -> MarginSystem:
-        """The margins of the form on this space."""
-        name = self.form_name
-        if name in FORMS:
-            system = _MULTICLASS[name](self)
-            divide = isinstance(self.form, Pairwise | Centered) and self.form.normalize
-            return _scaled(system, 1 / (self.space.size - 1)) if divide else system
-        return _STRUCTURED[name](self)
+        """The margins of the form on this space.
+
+        Raises:
+            ValueError: if the form does not declare its margins.
+        """
+        form, size = self.own_form, self.space.size
+        if form is None:
+            return _structured(self.form_name, self.costs, self.basis)
+        if self.is_local:
+            own, candidates = _changes(self.space)
+        else:
+            own = torch.arange(size)
+            candidates = own.expand(size, size)
+        system = form.margins(own, candidates, self.basis)
+        if system is None:
+            advice = "give it a method `margins`, or take another form"
+            raise ValueError(complaint("form", "declare its margins to be analysed", repr(form.name), advice))
+        return replace(system, weights=system.weights / (candidates.shape[1] - 1)) if form.is_mean else system
 
 
 def problem_on(form: str | Form, num_classes: int | None, outputs: Sequences | None, cost: str, family: str) -> Problem:
@@ -107,91 +138,20 @@ def problem_on(form: str | Form, num_classes: int | None, outputs: Sequences | N
     return Problem(form, given[0], cost, family)
 
 
-def _scaled(system: MarginSystem, factor: float) -> MarginSystem:
-    return replace(system, weights=system.weights * factor)
+def _changes(space: Sequences) -> tuple[Tensor, Tensor]:
+    """For every output and site: its index (G,), and those of its single-site changes (G, |Y|), itself among them."""
+    return torch.arange(space.size).repeat_interleave(space.length), space.changes.reshape(-1, space.num_tags)
 
 
-def _difference_rows(size: int, left: Tensor, right: Tensor) -> Tensor:
-    """(K, M): e_left − e_right."""
-    eye = torch.eye(size, dtype=torch.float64)
-    return eye[left] - eye[right]
-
-
-def _ordered_pairs(size: int) -> tuple[Tensor, Tensor]:
-    left, right = torch.meshgrid(torch.arange(size), torch.arange(size), indexing="ij")
-    different = left != right
-    return left[different], right[different]
-
-
-def _pairwise(problem: Problem) -> MarginSystem:
-    size = problem.space.size
-    own, rival = _ordered_pairs(size)
-    weights = torch.eye(size, dtype=torch.float64)[own]
-    return LinearMargins(weights, problem.basis, _difference_rows(size, own, rival))
-
-
-def _centered(problem: Problem) -> MarginSystem:
-    size = problem.space.size
-    eye = torch.eye(size, dtype=torch.float64)
-    return LinearMargins(1 - eye, problem.basis, 1 / size - eye)
-
-
-def _logodds(problem: Problem) -> MarginSystem:
-    size = problem.space.size
-    _, rival = _ordered_pairs(size)
-    weights = torch.eye(size, dtype=torch.float64)
-    return LogOddsMargins(weights, problem.basis, torch.arange(size), rival.reshape(size, size - 1))
-
-
-def _structured_sum(problem: Problem) -> MarginSystem:
+def _structured(name: str, costs: Tensor, basis: Tensor) -> MarginSystem:
+    """The paper's double sum, or its centered counterpart, over whole outputs."""
+    size = len(basis)
+    eye = torch.eye(size, dtype=basis.dtype)
+    if name == "structured-centered":  # Σ_{y'} ℓ(y', y) φ(−(h(y') − mean h))
+        return LinearMargins(costs, basis, 1 / size - eye)
     # Σ_{y'} (1 − ℓ(y', y)) Σ_{y''≠y'} φ(h(y') − h(y''))
-    size = problem.space.size
-    outer, inner = _ordered_pairs(size)
-    return LinearMargins((1 - problem.costs)[outer], problem.basis, _difference_rows(size, outer, inner))
-
-
-def _structured_centered(problem: Problem) -> MarginSystem:
-    # Σ_{y'} ℓ(y', y) φ(−(h(y') − mean h))
-    size = problem.space.size
-    return LinearMargins(problem.costs, problem.basis, 1 / size - torch.eye(size, dtype=torch.float64))
-
-
-def _local_changes(space: Sequences) -> tuple[Tensor, Tensor, Tensor]:
-    """For every output and site: its index (G,), those of its changes (G, |Y|), and which of them is none (G, |Y|)."""
-    changes = space.changes.reshape(-1, space.num_tags)
-    own = torch.arange(space.size).repeat_interleave(space.length)
-    return own, changes, changes == own.unsqueeze(-1)
-
-
-def _local_pairwise(problem: Problem) -> MarginSystem:
-    size = problem.space.size
-    own, changes, same = _local_changes(problem.space)
-    left, right = own.unsqueeze(-1).expand_as(changes)[~same], changes[~same]
-    return LinearMargins(torch.eye(size, dtype=torch.float64)[left], problem.basis, _difference_rows(size, left, right))
-
-
-def _local_centered(problem: Problem) -> MarginSystem:
-    eye = torch.eye(problem.space.size, dtype=torch.float64)
-    own, changes, same = _local_changes(problem.space)
-    rows = eye[changes].mean(1, keepdim=True) - eye[changes]
-    weights = eye[own].unsqueeze(1).expand_as(rows)
-    return LinearMargins(weights[~same], problem.basis, rows[~same])
-
-
-def _local_logodds(problem: Problem) -> MarginSystem:
-    own, changes, same = _local_changes(problem.space)
-    rivals = changes[~same].reshape(own.shape[0], problem.space.num_tags - 1)
-    return LogOddsMargins(torch.eye(problem.space.size, dtype=torch.float64)[own], problem.basis, own, rivals)
-
-
-_MULTICLASS = {Pairwise.name: _pairwise, Centered.name: _centered, LogOdds.name: _logodds}
-_STRUCTURED = {
-    "structured-sum": _structured_sum,
-    "structured-centered": _structured_centered,
-    "local-pairwise": _local_pairwise,
-    "local-centered": _local_centered,
-    "local-logodds": _local_logodds,
-}
+    outer, inner = (~torch.eye(size, dtype=torch.bool)).nonzero(as_tuple=True)
+    return LinearMargins((1 - costs)[outer], basis, eye[outer] - eye[inner])
 
 
 def as_probabilities(probabilities: object, size: int) -> Tensor:

@@ -32,9 +32,9 @@ for _entry in entry_points(group="linearcore.commands"):
     try:
         app.command(_entry.name)(_entry.load())
         _missing.pop(_entry.name, None)
-    except (ImportError, AttributeError) as _error:
-        # One broken distribution must not take the other commands away.
-        _missing[_entry.name] = f"`linearcore {_entry.name}` cannot be loaded ({_error}); install it again: {_PAPER_ADVICE}"
+    except Exception as _error:  # One broken distribution must not take the other commands away.
+        _whose = _entry.dist.name if _entry.dist else "the distribution that brings it"
+        _missing[_entry.name] = f"`linearcore {_entry.name}` cannot be loaded ({_error}); install {_whose} again"
 app.command()(suspects)
 app.command()(certify)
 app.add_typer(tag, name="tag")

@@ -12,8 +12,9 @@ from linearcore.forms._base import Form
 from linearcore.forms._centered import Centered
 from linearcore.forms._labels import Labels
 from linearcore.forms._logodds import LogOdds
+from linearcore.forms._margins import LinearMargins, LogOddsMargins, MarginSystem
 from linearcore.forms._pairwise import Pairwise
-from linearcore.forms._rows import Kept, reference_rows, row_losses
+from linearcore.forms._rows import Kept, reference_rows, row_losses, tensors_of
 
 __all__ = [
     "FORMS",
@@ -21,11 +22,15 @@ __all__ = [
     "Form",
     "Kept",
     "Labels",
+    "LinearMargins",
     "LogOdds",
+    "LogOddsMargins",
+    "MarginSystem",
     "Pairwise",
     "reference_rows",
     "resolve_form",
     "row_losses",
+    "tensors_of",
 ]
 
 #: Every form by its name, which stands for its default instance.

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from linearcore._checks import complaint
 from linearcore.forms._labels import Labels
+from linearcore.forms._margins import MarginSystem
 from linearcore.forms._rows import Kept, row_losses
 from linearcore.kernels import local_scores
 from linearcore.structures import Chain, Sites
@@ -21,7 +22,8 @@ class Form(ABC):
     A new form is one subclass in one file and one line in `FORMS`. It must have a `name` and `hard`; everything else has a
     default. What it cannot do it refuses: surrogates in `check`, means in `normalized`, sampled competitors in `sampled`.
 
-    Scores are float32 or float64. Classes with score −inf are masked out.
+    Scores are float32 or float64. Classes with score −inf are masked out. Tensors among its attributes may be trained; the
+    loss is then computed by its definition.
     """
 
     name: ClassVar[str]
@@ -29,6 +31,8 @@ class Form(ABC):
     has_fast_path: ClassVar[bool] = False
     #: Whether these two take a module of fused kernels.
     can_fuse: ClassVar[bool] = False
+    #: Whether the 0-1 regret is bounded linearly by that of the sum over competitors, for one-sided linear-core φ.
+    has_linear_bound: ClassVar[bool] = False
 
     def check(self, surrogate: Surrogate) -> None:  # noqa: B027  # Most forms take every surrogate.
         """Raises ValueError for surrogates with which the form loses what it promises. The analysis does not ask."""
@@ -56,8 +60,10 @@ class Form(ABC):
         total = torch.zeros_like(share[..., 0])
         for label in range(*chunk.indices(scores.shape[-1])):
             one = Labels(torch.full(scores.shape[:-1], label, device=scores.device), margin=labels.margin)
-            part = share[..., label] * self.hard(surrogate, scores, one)
-            total = total + torch.where(counts[..., label], part, torch.zeros_like(part))
+            out = ~counts[..., label]
+            # Cleared before `hard` as well as after, or its gradient at ±inf would reach the scores as NaN.
+            losses = self.hard(surrogate, scores.masked_fill(out.unsqueeze(-1), 0.0), one).masked_fill(out, 0.0)
+            total = total + share[..., label] * losses
         return total
 
     def soft_is_quadratic(self, labels: Labels) -> bool:
@@ -113,3 +119,17 @@ class Form(ABC):
         """(…): how far the class at `index` (…) is ahead, for scores (…, C): here the lead over the runner-up."""
         own = index.unsqueeze(-1)
         return scores.gather(-1, own).squeeze(-1) - scores.scatter(-1, own, -torch.inf).amax(-1)
+
+    def margins(self, own: Tensor, candidates: Tensor, basis: Tensor) -> MarginSystem | None:
+        """The sum over competitors as a sum of φ over margins, for the consistency lab; None if it is none.
+
+        Args:
+            own: (G,) outputs that are labels.
+            candidates: (G, C) the outputs that each is compared with, itself among them.
+            basis: (M, D) of the scores h of all M outputs; see `MarginSystem`.
+        """
+        return None
+
+    def consistency(self, surrogate: Surrogate) -> str | None:
+        """Why the loss is argmax-consistent with a differentiable φ that has no endless core, or None if it is not known."""
+        return None

@@ -5,11 +5,14 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from linearcore._checks import complaint
+from linearcore._torch import is_on_host
 from linearcore.forms._competitors import Competitors, count_present
 from linearcore.forms._labels import Labels
+from linearcore.forms._margins import LinearMargins, pairs
 from linearcore.forms._rows import Kept
 from linearcore.surrogates import Surrogate
 
@@ -23,6 +26,7 @@ class Centered(Competitors):
     """
 
     name: ClassVar[str] = "centered"
+    has_linear_bound: ClassVar[bool] = True
 
     def check(self, surrogate: Surrogate) -> None:
         if surrogate.core is not None and surrogate.core[0] > -math.inf:
@@ -74,6 +78,18 @@ class Centered(Competitors):
         gradient = slopes.sub_(pull).mul_(-scale)
         return gradient if absent is None else gradient.masked_fill_(absent, 0.0)
 
+    def margins(self, own: Tensor, candidates: Tensor, basis: Tensor) -> LinearMargins:
+        eye = torch.eye(len(basis), dtype=basis.dtype)
+        means = eye[candidates].mean(1, keepdim=True)
+        competes = candidates != own.unsqueeze(-1)
+        # Labels that share their candidates share their margins.
+        rows, place = (means - eye[candidates])[competes].unique(dim=0, return_inverse=True)
+        labels, _ = pairs(own, candidates)
+        return LinearMargins(torch.zeros_like(rows).index_add_(0, place, eye[labels]), basis, rows)
+
+    def consistency(self, surrogate: Surrogate) -> str:
+        return "at the minimum (1 − p_v) f'(s_v − mean) is the same for all v, and f' rises"
+
 
 def _reference(mean: Tensor, labels: Labels) -> tuple[Tensor, Tensor]:
     """(N, 1) each: the labels, and the mean score less their margins."""
@@ -84,4 +100,4 @@ def _reference(mean: Tensor, labels: Labels) -> tuple[Tensor, Tensor]:
 
 def _all(present: Tensor, scores: Tensor) -> bool:
     """Whether every row is known to have all its classes; a device is not asked, since the answer would be awaited."""
-    return scores.device.type == "cpu" and bool((present == scores.shape[1]).all())
+    return is_on_host(scores) and bool((present == scores.shape[1]).all())

@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor
 
+from linearcore._torch import is_on_host
 from linearcore.forms._base import Form
 from linearcore.forms._labels import Labels, is_label
 from linearcore.surrogates import Surrogate
@@ -92,7 +93,7 @@ def _over(surrogate: Surrogate, reference: Tensor, scores: Tensor, competitors: 
 def count_present(scores: Tensor) -> Tensor:
     """(N, 1): how many classes are not masked out, as floats, whose sum takes a fraction of the time that booleans take."""
     # On a CPU one look tells whether there is anything to count; on a device the answer would have to be awaited.
-    if scores.device.type == "cpu" and scores.numel() > 0 and bool(scores.amin() > -math.inf):
+    if scores.numel() > 0 and is_on_host(scores) and bool(scores.amin() > -math.inf):
         return scores.new_full((scores.shape[0], 1), scores.shape[1])
     return torch.ne(scores, -math.inf, out=torch.empty_like(scores)).sum(-1, keepdim=True)
 

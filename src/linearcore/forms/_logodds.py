@@ -11,6 +11,7 @@ from torch import Tensor
 from linearcore._checks import complaint
 from linearcore.forms._base import Form
 from linearcore.forms._labels import Labels, is_label
+from linearcore.forms._margins import LogOddsMargins, pairs
 from linearcore.forms._rows import Kept
 from linearcore.kernels import fused_for, links, wanted_gradients
 from linearcore.structures import Chain, Sites
@@ -93,6 +94,15 @@ class LogOdds(Form):
             return fused.log_odds_gradient(scores, labels.index, peak, share, slope)  # type: ignore[no-any-return]
         shifted = scores.sub_(peak) if overwrite else scores - peak
         return _exp_(shifted).mul_(share).scatter_(-1, index, slope)
+
+    def margins(self, own: Tensor, candidates: Tensor, basis: Tensor) -> LogOddsMargins:
+        _, others = pairs(own, candidates)
+        weights = torch.eye(len(basis), dtype=basis.dtype)[own]
+        return LogOddsMargins(weights, basis, own, others.reshape(len(own), -1))
+
+    def consistency(self, surrogate: Surrogate) -> str | None:
+        reason = "the log-odds rise with the score, so the likelier of two classes has the higher one"
+        return reason if surrogate.is_monotone else None
 
     def sampled(
         self, surrogate: Surrogate, own: Tensor, others: Tensor, log_weight: Tensor, num_classes: int | Tensor

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from linearcore.forms._competitors import Competitors, count_present
 from linearcore.forms._labels import Labels
+from linearcore.forms._margins import LinearMargins, pairs
 from linearcore.forms._rows import Kept
 from linearcore.surrogates import Surrogate
 
@@ -25,9 +26,6 @@ class Pairwise(Competitors):
     """
 
     name: ClassVar[str] = "pairwise"
-
-    def soft_is_quadratic(self, labels: Labels) -> bool:
-        return True
 
     def _references(self, scores: Tensor, present: Tensor, chunk: slice) -> Tensor:
         return scores[..., chunk]
@@ -55,6 +53,15 @@ class Pairwise(Competitors):
         scale = factor * (upstream / kept[0] if self.normalize else upstream)
         pull = slopes.sum(-1, keepdim=True).mul_(scale)
         return slopes.mul_(-scale).scatter_(-1, index, pull)
+
+    def margins(self, own: Tensor, candidates: Tensor, basis: Tensor) -> LinearMargins:
+        labels, others = pairs(own, candidates)
+        eye = torch.eye(len(basis), dtype=basis.dtype)
+        return LinearMargins(eye[labels], basis, eye[labels] - eye[others])
+
+    def consistency(self, surrogate: Surrogate) -> str | None:
+        reason = "swapping scores lowers the risk if the likelier class was behind, and at a tie parting them does"
+        return reason if surrogate.is_monotone else None
 
     def sampled(
         self, surrogate: Surrogate, own: Tensor, others: Tensor, log_weight: Tensor, num_classes: int | Tensor

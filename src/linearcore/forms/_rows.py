@@ -154,3 +154,8 @@ def _blocks(form: "Form", scores: Tensor, labels: Labels, fused: ModuleType | No
         return [slice(0, rows)] if rows else []
     is_quadratic = not labels.is_hard and form.soft_is_quadratic(labels)
     return list(row_blocks(scores, num_classes**2 if is_quadratic else num_classes))
+
+
+def tensors_of(*members: object) -> tuple[Tensor, ...]:
+    """Tensors among the attributes of forms and surrogates, which a user's own may train."""
+    return tuple(value for member in members for value in vars(member).values() if isinstance(value, Tensor))

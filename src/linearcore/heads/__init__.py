@@ -8,7 +8,7 @@ All chain heads have one interface, torchcrf's and more; the loss is the word th
 
 A classifier can end in `NormedScores`, which has no parameters and whose scores any loss can take.
 
-This layer checks, lays out and reduces; the computation is in `kernels`.
+This layer checks, lays out and reduces; the computation is in `forms` and `kernels`.
 """
 
 from linearcore.heads._chain import ChainHead

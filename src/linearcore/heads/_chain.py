@@ -138,7 +138,13 @@ class ChainHead(nn.Module, ABC):
     def _decoded(self, tags: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
         """Tags in the user's layout, and scores; with `validate` NaN scores raise, since their tags mean nothing."""
         if self.validate and can_read(scores):
-            holds("emissions", ~scores.isnan(), "not be NaN", "look for the first NaN in the network", of="scores")
+            holds(
+                "emissions",
+                ~scores.isnan(),
+                "not be NaN",
+                "look for the first NaN in the network and in the head",
+                of="chains",
+            )
         return self._layout(tags), scores
 
     def beam(self, emissions: Tensor, width: int, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from linearcore._checks import complaint
-from linearcore.forms import Form, Labels, row_losses
+from linearcore.forms import Form, Labels, row_losses, tensors_of
 from linearcore.heads._chain import ChainHead, check_reduction, checked_cost
 from linearcore.heads._sampled import Edges, Neighbours, edge_scores, num_candidates, projection_of
 from linearcore.kernels import local_scores, low_rank_scores, resolve_backend
@@ -102,11 +102,11 @@ class LinearCoreChain(ChainHead):
             emissions = emissions.masked_fill(absent, 0.0)
         if self._is_factored:
             scores = self._low_rank_scores(emissions, tags, sites, _autocast_dtype(emissions))
-            backend = resolve_backend("auto", (emissions, scores))
+            backend = resolve_backend("auto", (emissions, scores), tensors_of(self.form, self.surrogate))
             losses = self._row_losses(scores, tags, backend)
         else:
             chain = self.chain(emissions)
-            backend = resolve_backend("auto", (emissions, *chain))
+            backend = resolve_backend("auto", (emissions, *chain), tensors_of(self.form, self.surrogate))
             losses = self.form.local_losses(self.surrogate, emissions, chain, tags, sites, backend)
         if self.unary:
             # In the user's layout, which the rows have in memory: no copy of them.

@@ -47,7 +47,10 @@ def resolve_backend(
         advice = 'use backend="reference" or "auto" to differentiate targets, weights or margins'
         raise ValueError(complaint("backend", "be able to differentiate all inputs", repr(backend), advice))
     if backend == "fused" and not (can_fuse and fused_for(*scores)):
-        advice = 'use backend="auto"; fused kernels need form="logodds", a CUDA device, triton, and float32 or narrower'
+        advice = (
+            'use backend="auto"; fused kernels are for the log-odds of class indices without label smoothing, in float32 or '
+            "narrower, on a CUDA device with triton, and outside torch.compile"
+        )
         raise ValueError(complaint("backend", "have fused kernels for this loss and device", repr(backend), advice))
     return backend
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from linearcore._torch import is_on_host, is_transformed
 from linearcore.kernels._backend import resolve_backend, wanted_gradients
 from linearcore.kernels._fused import fused_for
 from linearcore.kernels._packed import Multiplier
@@ -57,7 +58,7 @@ def _log_partition(emissions: Tensor, chain: Chain, mask: Tensor, backend: str, 
 
 def posterior(emissions: Tensor, chain: Chain, mask: Tensor) -> Tensor:
     """(L, B, |Y|): P(y_j = v | x), the gradient of log Z by the emissions; 0 where masked. Itself not differentiable."""
-    if torch.compiler.is_exporting():  # A graph for export cannot hold a backward pass.
+    if torch.compiler.is_exporting() or is_transformed():  # Neither can hold a backward pass of its own.
         return _plain_posterior(emissions, chain, mask)
     with torch.enable_grad():
         leaf = emissions.detach().requires_grad_()
@@ -241,7 +242,7 @@ def _backwards(b: Tensor, weights: Tensor, factors: Tensor, here: Tensor | None)
 
 def _is_full(mask: Tensor) -> bool:
     """Whether all positions are known to have a tag; a device is not asked, since the answer would be awaited."""
-    return mask.device.type == "cpu" and bool(mask.all())
+    return is_on_host(mask) and bool(mask.all())
 
 
 def _certificate(num_tags: int, z: Tensor, z_back: Tensor, norm: Tensor) -> Tensor:

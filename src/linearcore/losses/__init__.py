@@ -9,9 +9,8 @@ A loss is never a class per combination. What is trained is chosen by two words:
 
 One preset has a name of its own, for labels of which some are wrong: `robust_loss`, the pairwise form of scores on a sphere.
 
-This layer checks, reshapes, reduces and dispatches; the computation is in `forms` and
-`kernels`. Losses of other papers that are no
-surrogate × form (GCE, NCE, ELR…) have the same signature: `linearcore.losses.baselines`.
+This layer checks, reshapes, reduces and dispatches; the computation is in `forms` and `kernels`. Losses of other papers
+that are no surrogate × form (GCE, NCE, ELR…) have the same signature: `linearcore.losses.baselines`.
 """
 
 from linearcore.forms import FORMS, Centered, Form, LogOdds, Pairwise

@@ -4,7 +4,7 @@ from torch import Tensor
 
 from linearcore._checks import complaint
 from linearcore._typing import Reduction
-from linearcore.forms import Form, Labels, resolve_form, row_losses
+from linearcore.forms import Form, Labels, resolve_form, row_losses, tensors_of
 from linearcore.kernels import resolve_backend
 from linearcore.losses._batch import batch_loss
 from linearcore.surrogates import LinearCore, Surrogate
@@ -36,7 +36,7 @@ def multiclass_loss(
         centered   Σ_{v≠y} φ(−(s_v − mean s))          the one whose linear bound holds
         logodds    φ(s_y − logsumexp_{v≠y} s_v)        the one that trains like cross-entropy (default)
 
-    A score of −inf is a class that is not there: it is no competitor and, for `centered`, not part of the mean.
+    Classes with score −inf are masked out: they are no competitors and, for `centered`, not part of the mean.
 
     Args:
         scores: (C), (N, C) or (N, C, d1, …, dk), any floating dtype. They are not log-probabilities.
@@ -56,7 +56,8 @@ def multiclass_loss(
         backend: "reference" (one graph of torch operations), "eager" (rows in blocks, recomputed in the backward pass),
             "fused" (Triton, for logodds with index targets on a GPU), or "auto": the fastest of these, and the reference
             under torch.compile, torch.func and forward-mode differentiation.
-        validate: look at the numbers too (labels in range, probabilities that add up, no NaN). Waits for the device.
+        validate: look at the numbers too (labels in range, probabilities that add up, no NaN). Waits for the device. A label
+            out of range always raises on a CPU; elsewhere, unless validated, it makes the loss NaN.
 
     Returns:
         A scalar, or the unreduced loss (), (N) or (N, d1, …, dk). Dtype as F.cross_entropy: that of `scores`, float32 under
@@ -100,7 +101,7 @@ def multiclass_loss(
 
 def form_losses(form: Form, surrogate: Surrogate, scores: Tensor, labels: Labels, backend: str) -> Tensor:
     """(N,): the losses of rows, by the backend that `backend` and the tensors ask for."""
-    others = (labels.probability, labels.weight, labels.margin)
+    others = (labels.probability, labels.weight, labels.margin, *tensors_of(form, surrogate))
     chosen = resolve_backend(backend, (scores,), others, can_fuse=form.can_fuse and labels.is_hard)
     return row_losses(form, surrogate, scores, labels, chosen)
 

@@ -431,5 +431,6 @@ def test_float32_products_are_not_rounded_by_a_global_setting(monkeypatch: pytes
         emissions = case.emissions.float().requires_grad_()
         log_partition(emissions, Chain(*(part.float() for part in case.chain)), case.mask).sum().backward()
         assert set(seen) == {"ieee"} and setting.fp32_precision == "tf32"
+        assert torch.get_float32_matmul_precision() == "high" and torch.backends.cuda.matmul.allow_tf32
     finally:
         torch.set_float32_matmul_precision(before)

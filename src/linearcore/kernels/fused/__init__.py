@@ -1,6 +1,6 @@
 """Fused kernels for accelerators, in Triton. Importing this package imports triton: go through `kernels._fused`.
 
-Each has its plain twin beside it in `kernels`; tests run both on the CPU, these in Triton's interpreter.
+Each has a reference in `kernels` or `forms`; tests compare them, on the CPU in Triton's interpreter.
 """
 
 from linearcore.kernels.fused._local import local_gradient, local_log_odds, local_scores
