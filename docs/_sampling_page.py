@@ -227,8 +227,8 @@ pays that price."""
 _FORM = """**Which form?** A sampled `pairwise` is unbiased for its own sum, a sampled `logodds` is not for its own. What
 either trains to:"""
 
-_OPTIMISER = """**Which optimiser?** Projection and chain have sparse gradients: `linearcore.optim.SparseAdamW` (here
-without decay), torch.optim.SparseAdam or SGD. The network below has dense ones: torch.optim.Adam as ever. Both take one
+_OPTIMISER = """**Which optimiser?** With `sparse=True` projection and chain have sparse gradients:
+`linearcore.optim.SparseAdamW` (here without decay), torch.optim.SparseAdam or SGD. The network below has dense ones: torch.optim.Adam as ever. Both take one
 rate; those of a grid that dev chose:"""
 
 _CODE = """```python

@@ -175,7 +175,7 @@ the model puts another class above the given one. The list is for looking at; no
 
 ## From a CSV file
 
-    linearcore suspects pets.csv --label kind --ignore id --out ranked.csv
+    linearcore suspects pets.csv --label kind --out ranked.csv
 
 prints the most suspicious rows with their line, given label and suggested label, and writes the whole file, every row in
 its place, with `suspicion_rank`, `suspicion` and `suggested_label` added. The suggested label is the given one where the

@@ -129,6 +129,8 @@ class ChainHead(nn.Module, ABC):
     def viterbi(self, emissions: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The best tags, in the layout of `mask` and −100 where it is off, and their scores (B,). Exact.
 
+        A chain without a path (constraints, or emissions of −inf) has score −inf and tags of −100 everywhere.
+
         Time O(L·B·|Y|²), on CPUs less for sharp scores; memory L×B×|Y|. No gradient. For torch.export wrap the head in a
         module whose `forward` calls this; the length is then fixed, the batch size need not be.
         """
@@ -141,7 +143,7 @@ class ChainHead(nn.Module, ABC):
             holds(
                 "emissions",
                 ~scores.isnan(),
-                "not be NaN",
+                "not be NaN, nor +inf beside −inf",
                 "look for the first NaN in the network and in the head",
                 of="chains",
             )
@@ -167,6 +169,8 @@ class ChainHead(nn.Module, ABC):
 
     def decode(self, emissions: Tensor, mask: Tensor | None = None, *, width: int | None = None) -> list[list[int]]:
         """The best tags as torchcrf's lists, one a chain, without the positions that are off.
+
+        A chain without a path, whose score is −inf, gives an empty list.
 
         Args:
             width: a beam of that width instead of the exact search.

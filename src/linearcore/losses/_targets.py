@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from linearcore._checks import complaint, holds, in_range, shape
+from linearcore._torch import is_on_host
 
 
 @dataclass(frozen=True)
@@ -64,9 +65,19 @@ def to_rows(scores: Tensor, target: Tensor, ignore_index: int) -> Rows:
         advice = "convert it with `.long()`, or pass probabilities in the shape of `scores`"
         raise TypeError(complaint("target", "be integer class indices", target.dtype, advice))
     index = target.reshape(-1).long()
+    if _all_count(index, rows.shape[1], ignore_index):
+        return Rows(rows, index, None, None, None, outer)
     counted = index != ignore_index
     index, wrong = in_range("target", index.masked_fill(~counted, 0), rows.shape[1], "equal to `ignore_index`")
     return Rows(rows, index, counted, wrong, None, outer)
+
+
+def _all_count(index: Tensor, num_classes: int, ignore_index: int) -> bool:
+    """Whether all labels are known to be right and none is ignored; a device is not asked, since the answer would wait."""
+    if index.numel() == 0 or not is_on_host(index):
+        return False
+    low, high = (int(bound) for bound in torch.aminmax(index))
+    return low >= 0 and high < num_classes and not low <= ignore_index <= high
 
 
 def validate_rows(rows: Rows) -> None:
@@ -84,5 +95,7 @@ def validate_rows(rows: Rows) -> None:
 
 def class_rows(tensor: Tensor) -> Tensor:
     """(N, C): a tensor in the shape of scores, its classes last and everything else in rows."""
+    if tensor.dim() == 2:
+        return tensor
     classes = min(1, tensor.dim() - 1)
     return tensor.movedim(classes, -1).reshape(-1, tensor.shape[classes])

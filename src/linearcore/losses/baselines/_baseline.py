@@ -120,7 +120,7 @@ class Baseline:
         for name in options:
             if name not in _SHARED:
                 advice = f"{self.title} takes {', '.join((*own, *_SHARED))}"
-                raise TypeError(complaint(name, f"be an option of {self.name!r}", "one that is not", advice))
+                raise TypeError(complaint(name, f"be an option of {self.title}", "one that is not", advice))
 
         def row_losses(rows: Rows, labels: Labels) -> Tensor:
             labelled = labelled_rows(rows, labels)

@@ -80,7 +80,7 @@ MESSAGES: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "no such option": (
         call(BaselineLoss, "mean_absolute_error", q=0.7),
         TypeError,
-        "`q` must be an option of 'mean_absolute_error', got one that is not; MAE takes weight, sample_weight,",
+        "`q` must be an option of MAE, got one that is not; MAE takes weight, sample_weight,",
     ),
     "bad option": (call(BaselineLoss, "generalized_cross_entropy", q=2), ValueError, "`q` must be a number in [0, 1]"),
     "bad reduction": (call(BaselineLoss, "unhinged", reduction="avg"), ValueError, "`reduction` must be one of"),

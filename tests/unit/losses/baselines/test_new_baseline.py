@@ -69,10 +69,10 @@ def test_module_takes_it_and_options_are_checked() -> None:
     with pytest.raises(ValueError, match=r"`gamma` must be a number in \[0, 10\], got 11; for example 2.0"):
         BaselineLoss(focal, gamma=11)
     with pytest.raises(
-        TypeError, match="`alpha` must be an option of 'focal', got one that is not; focal takes gamma, weight,"
+        TypeError, match="`alpha` must be an option of focal, got one that is not; focal takes gamma, weight,"
     ):
         focal(SCORES, TARGET, alpha=1.0)
-    with pytest.raises(TypeError, match="`class_margin` must be an option of 'focal'"):
+    with pytest.raises(TypeError, match="`class_margin` must be an option of focal"):
         focal(SCORES, TARGET, class_margin=WEIGHT)
     with pytest.raises(TypeError, match="`sample_weight` must be passed with the scores"):
         BaselineLoss(focal, sample_weight=torch.ones(6))
