@@ -228,8 +228,8 @@ _FORM = """**Which form?** A sampled `pairwise` is unbiased for its own sum, a s
 either trains to:"""
 
 _OPTIMISER = """**Which optimiser?** With `sparse=True` projection and chain have sparse gradients:
-`linearcore.optim.SparseAdamW` (here without decay), torch.optim.SparseAdam or SGD. The network below has dense ones: torch.optim.Adam as ever. Both take one
-rate; those of a grid that dev chose:"""
+`linearcore.optim.SparseAdamW` (here without decay), torch.optim.SparseAdam or SGD. The network below has dense ones:
+torch.optim.Adam as ever. Both take one rate; those of a grid that dev chose:"""
 
 _CODE = """```python
 import torch
