@@ -5,37 +5,20 @@ from typing import Annotated
 
 import typer
 
+from linearcore._checks import complaint
 from linearcore.cli._usage import usage_errors
-from linearcore.surrogates import (
-    BASES,
-    ConvolutionalFenchelYoung,
-    Exponential,
-    Hinge,
-    LinearCore,
-    Logistic,
-    SmoothedHinge,
-    SquaredHinge,
-    Surrogate,
-)
-
-_CLASSICAL: dict[str, Surrogate] = {
-    "hinge": Hinge(),
-    "squared-hinge": SquaredHinge(),
-    "smoothed-hinge": SmoothedHinge(),
-    "logistic": Logistic(),
-    "exponential": Exponential(),
-    "convolutional-fenchel-young": ConvolutionalFenchelYoung(),
-}
+from linearcore.forms import FORMS
+from linearcore.surrogates import BASES, CLASSICAL, LinearCore, Surrogate
 
 
 def certify(
-    form: Annotated[str, typer.Option(help="pairwise, centered, logodds; or a structured form, see below.")] = "logodds",
+    form: Annotated[str, typer.Option(help=f"{', '.join(FORMS)}; or a structured form, see below.")] = "logodds",
     classes: Annotated[int, typer.Option(help="Number of classes, or of tags with --length.")] = 3,
     base: Annotated[str, typer.Option(help=f"Base of the linear-core surrogate: {', '.join(BASES)}.")] = "logistic",
     tau: Annotated[float, typer.Option(help="Half-width of the core.")] = 1.0,
     sides: Annotated[int, typer.Option(help="1 or 2.")] = 1,
     sharpness: Annotated[float, typer.Option(help="How fast the tail bends.")] = 1.0,
-    classical: Annotated[str, typer.Option(help=f"A classical surrogate instead: {', '.join(_CLASSICAL)}.")] = "",
+    classical: Annotated[str, typer.Option(help=f"A classical surrogate instead: {', '.join(CLASSICAL)}.")] = "",
     length: Annotated[int, typer.Option(help="Sites of a sequence, for structured forms.")] = 1,
     cost: Annotated[str, typer.Option(help="zero-one or hamming.")] = "zero-one",
     family: Annotated[str, typer.Option(help="Scores the model can give: free, unary or chain.")] = "free",
@@ -62,6 +45,8 @@ def certify(
 
     with usage_errors():
         surrogate = _surrogate(classical, base, tau, sides, sharpness)
+        if classes < 2:
+            raise ValueError(complaint("--classes", "be at least 2", classes, "there is nothing to choose from"))
         outputs = Sequences(classes, length)
         Problem(form, outputs, cost, family)
         if starts < 1:
@@ -78,6 +63,6 @@ def _surrogate(classical: str, base: str, tau: float, sides: int, sharpness: flo
         raise ValueError(
             f"`--classical` must stand alone, got {core} as well; leave out --base, --tau, --sides and --sharpness"
         )
-    if classical not in _CLASSICAL:
-        raise ValueError(f"`--classical` must be one of {', '.join(_CLASSICAL)}, got {classical!r}; choose one of these")
-    return _CLASSICAL[classical]
+    if classical not in CLASSICAL:
+        raise ValueError(f"`--classical` must be one of {', '.join(CLASSICAL)}, got {classical!r}; choose one of these")
+    return CLASSICAL[classical]

@@ -22,8 +22,19 @@ from linearcore.surrogates.bases import (
     UserBase,
 )
 
+#: Surrogates without a linear core, by name, each as its default instance.
+CLASSICAL: dict[str, Surrogate] = {
+    "hinge": Hinge(),
+    "squared-hinge": SquaredHinge(),
+    "smoothed-hinge": SmoothedHinge(),
+    "logistic": Logistic(),
+    "exponential": Exponential(),
+    "convolutional-fenchel-young": ConvolutionalFenchelYoung(),
+}
+
 __all__ = [
     "BASES",
+    "CLASSICAL",
     "Base",
     "ConvolutionalFenchelYoung",
     "Exponential",
