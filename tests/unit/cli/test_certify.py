@@ -46,7 +46,7 @@ def test_a_structured_form_names_its_scores(capsys: pytest.CaptureFixture[str]) 
 BAD = {
     "tau": (("--tau", "-1"), "`tau` must be a positive number"),
     "form": (("--form", "sum"), "`form` must be one of"),
-    "classes": (("--classes", "1"), "`num_tags` must be at least 2"),
+    "classes": (("--classes", "1"), "`--classes` must be at least 2"),
     "classical": (("--classical", "huber"), "`--classical` must be one of"),
     "size": (("--classes", "10", "--length", "9"), "`length` must span at most 20000 outputs"),
 }
