@@ -37,17 +37,11 @@ def test_fused_kernels_over_the_grid_in_float32() -> None:
 
 @needs_triton
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", ("bfloat16", "-float16"))
-def test_fused_kernels_over_the_grid_in_half_precision(dtype: str) -> None:
-    interpreted(str(Path(__file__).with_name("test_grid.py")), "-k", f"({FUSED}) and {dtype}")
-
-
-@needs_triton
-@pytest.mark.slow
 @pytest.mark.parametrize("layout", ("contiguous", "transposed", "sliced", "expanded"))
-def test_fused_kernels_over_the_full_grid_in_float32(layout: str) -> None:
+@pytest.mark.parametrize("dtype", ("-float32", "-bfloat16", "-float16"))
+def test_fused_kernels_over_the_full_grid(dtype: str, layout: str) -> None:
     where = str(Path(__file__).with_name("test_grid.py"))
-    interpreted(where, "-m", "slow", "-k", f"({FUSED}) and float32 and {layout}")
+    interpreted(where, "-m", "slow or not slow", "-k", f"({FUSED}) and {dtype} and {layout}")
 
 
 def test_a_cpu_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
