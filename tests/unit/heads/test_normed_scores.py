@@ -12,6 +12,12 @@ from linearcore.losses.baselines import unhinged
 from linearcore_paper import vision
 from linearcore_paper.vision.networks import NETWORKS
 
+
+@pytest.fixture(autouse=True)
+def first_weights_are_the_same_every_time() -> None:
+    torch.manual_seed(0)
+
+
 #: So wide that the loss is a straight line for whatever is put into it here.
 STRAIGHT = LinearCore(tau=1e3)
 with_sphere_and_without = pytest.mark.parametrize("sphere", [False, True], ids=["plain", "sphere"])
