@@ -122,15 +122,15 @@ def check(path: Path, dtype: torch.dtype, layout: str, *, full: bool) -> None:
 
 
 def check_gradients(given: dict[str, Tensor], found: Tensor, pull: Pull, cell: Cell, is_wrong: bool) -> None:
-    asked = {name: tensor for name, tensor in given.items() if tensor.requires_grad}
-    if not asked:
+    trained = {name: tensor for name, tensor in given.items() if tensor.requires_grad}
+    if not trained:
         return
     # A sum's own gradient is one number, expanded.
     make = {"unit": lambda x: x.new_ones(()).expand(x.shape), "zero": torch.zeros_like, "random": random_like}
     upstream = make[cell.upstream](found)
     (expected,) = pull(upstream.double().cpu())
-    gradients = torch.autograd.grad(found, list(asked.values()), upstream, retain_graph=True)
-    for (name, tensor), gradient in zip(asked.items(), gradients, strict=True):
+    gradients = torch.autograd.grad(found, list(trained.values()), upstream, retain_graph=True)
+    for (name, tensor), gradient in zip(trained.items(), gradients, strict=True):
         dense = gradient.to_dense() if gradient.is_sparse else gradient
         right = expected[name]
         if is_wrong:  # NaN where the label has a part in it; where nothing is to be differentiated 0 will do.

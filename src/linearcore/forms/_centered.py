@@ -99,5 +99,5 @@ def _reference(mean: Tensor, labels: Labels) -> tuple[Tensor, Tensor]:
 
 
 def _all(present: Tensor, scores: Tensor) -> bool:
-    """Whether every row is known to have all its classes; a device is not asked, since the answer would be awaited."""
+    """Whether every row is known to have all its classes. False on a device, where finding out would wait for it."""
     return is_on_host(scores) and bool((present == scores.shape[1]).all())

@@ -73,7 +73,7 @@ def wanted_gradients(
     values: Tensor, inputs: Sequence[Tensor], upstream: Tensor, wanted: Sequence[bool], *, create_graph: bool = False
 ) -> list[Tensor | None]:
     """The gradients of those `inputs` that are `wanted`, and None for the others, for a backward pass."""
-    asked = [given for given, want in zip(inputs, wanted, strict=True) if want]
+    trained = [given for given, want in zip(inputs, wanted, strict=True) if want]
     # An input may be no part of the graph: a chain of one tag has no transitions.
-    found = iter(torch.autograd.grad(values, asked, upstream, create_graph=create_graph, materialize_grads=True))
-    return [next(found) if want else None for want in wanted]
+    gradients = iter(torch.autograd.grad(values, trained, upstream, create_graph=create_graph, materialize_grads=True))
+    return [next(gradients) if want else None for want in wanted]

@@ -73,7 +73,7 @@ def to_rows(scores: Tensor, target: Tensor, ignore_index: int) -> Rows:
 
 
 def _all_count(index: Tensor, num_classes: int, ignore_index: int) -> bool:
-    """Whether all labels are known to be right and none is ignored; a device is not asked, since the answer would wait."""
+    """Whether all labels are known to be in range and none is ignored. False on a device, where finding out would wait."""
     if index.numel() == 0 or not is_on_host(index):
         return False
     low, high = (int(bound) for bound in torch.aminmax(index))
