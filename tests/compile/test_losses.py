@@ -15,10 +15,9 @@ from torch.autograd import forward_ad
 from torch.func import functional_call, grad, hessian, jvp, vmap
 
 from linearcore import BinaryLinearCoreLoss, Form, LinearCore, LinearCoreLoss, Surrogate, binary_loss, multiclass_loss
-from tests.cases import FEW_PAIRS
+from tests.cases import a_few_pairs
 
 every_form = pytest.mark.parametrize("form", ("pairwise", "centered", "logodds"))
-a_few_pairs = pytest.mark.parametrize(("phi", "form"), FEW_PAIRS.values(), ids=FEW_PAIRS.keys())
 needs_compiler = pytest.mark.skipif(not (shutil.which("g++") or shutil.which("clang++")), reason="no C++ compiler")
 
 GENERATOR = torch.Generator().manual_seed(0)

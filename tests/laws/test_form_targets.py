@@ -15,11 +15,9 @@ from torch import Tensor
 
 from linearcore.losses import Form, LogOdds, Pairwise, multiclass_loss
 from linearcore.surrogates import Logistic, Surrogate
-from tests.cases import FEW_PAIRS, PAIRS
+from tests.cases import a_few_pairs, every_pair
 from tests.oracles import row_losses
 
-every_pair = pytest.mark.parametrize(("phi", "form"), PAIRS.values(), ids=PAIRS.keys())
-a_few_pairs = pytest.mark.parametrize(("phi", "form"), FEW_PAIRS.values(), ids=FEW_PAIRS.keys())
 both_backends = pytest.mark.parametrize("backend", ("reference", "eager"))
 
 SCORES = 2 * torch.randn(5, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
