@@ -10,7 +10,7 @@ from linearcore_paper.vision import Recipe
 from linearcore_paper.vision._losses import SampleLoss
 from linearcore_paper.vision._plan import epoch_plan, epoch_rates
 from linearcore_paper.vision._result import new_network
-from linearcore_paper.vision._steps import Stepper, autocast_dtype
+from linearcore_paper.vision._steps import Stepper
 from linearcore_paper.vision._views import Normal, as_pixels, cropped
 from tests.paper.vision.toy_images import LOSS, SHORT, toy
 
@@ -116,8 +116,3 @@ def test_half_precision_is_for_the_network_and_not_for_the_loss():
     assert dtypes == [(torch.float32, False)] * 2
     assert all(parameter.dtype == torch.float32 for parameter in half.network.parameters())
     assert float(half.total) == pytest.approx(float(full.total), rel=0.05) and float(half.total) != float(full.total)
-
-
-def test_precision_by_itself_is_full_on_a_cpu():
-    assert autocast_dtype("auto", torch.device("cpu")) is None is autocast_dtype("fp32", torch.device("cpu"))
-    assert autocast_dtype("bf16", torch.device("cpu")) is torch.bfloat16

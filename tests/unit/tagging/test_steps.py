@@ -29,7 +29,7 @@ def work(optimizer="adam", clip=5.0, dtype=None, compiled=False, chain_rate=None
     model = TaggingModel(BiLSTM(vocabulary.words, hidden=8, dropout=0.0), len(vocabulary.tags))
     corpus = Corpus.of(data, vocabulary, model.encoder)
     batch = corpus.batch(batches(corpus.lengths, 64)[0])
-    return Stepper(model, make_optimizer(model, settings), clip, dtype, compiled), batch
+    return Stepper(model, make_optimizer(model, settings), clip, dtype, compiled=compiled), batch
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
