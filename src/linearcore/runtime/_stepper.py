@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import PurePath
 
 import torch
 from torch import Tensor
@@ -31,10 +32,10 @@ class _Captured:
 class GraphStepper:
     """Repeats a training step. On a GPU, each shape of inputs is captured as a CUDA graph after a few eager steps.
 
-    `backward` and `update` must not read from the device, and tensors that live on from one step to the next (parameters,
-    momentum, counters) must stay where they are. Random numbers have to come from torch's own generator of the device; they
-    go on from one replay to the next. If a step cannot be captured, a warning says why, and all steps are eager from then
-    on. It needs inputs of few shapes, so that each comes back often.
+    Tensors that live on from one step to the next (parameters, momentum, counters) must stay where they are. Random numbers
+    have to come from torch's own generator of the device; they go on from one replay to the next. A step that waits for the
+    device, for example to read a number, cannot be captured: a warning names the line, and all steps are eager from then on.
+    Inputs should have few shapes, so that each comes back often.
 
     Args:
         backward: called with the inputs of `step`; clears gradients, computes new ones, and returns the detached loss.
@@ -85,15 +86,10 @@ class GraphStepper:
         key = tuple((name, tensor.shape, tensor.dtype) for name, tensor in inputs.items())
         self._seen[key] += 1
         if self._seen[key] <= WARM_UP:
-            return self._warm_up(inputs)
+            # A look at the loss is expected where it may be computed again, and libraries may wait in their first steps.
+            return self._warm_up(inputs, is_watched=self._seen[key] == WARM_UP and not self._redo)
         if key not in self._graphs:
-            try:
-                self._graphs[key] = self._capture(inputs)
-            except RuntimeError as error:
-                self.is_captured = False
-                reason = str(error).partition("\n")[0]
-                warnings.warn(f"steps are not captured as CUDA graphs, and are slower: {reason}", stacklevel=2)
-                return self._plain(inputs)
+            self._graphs[key] = self._capture(inputs)
         return self._replay(self._graphs[key], inputs)
 
     def _plain(self, inputs: dict[str, Tensor]) -> Tensor:
@@ -101,13 +97,17 @@ class GraphStepper:
         self._update()
         return loss
 
-    def _warm_up(self, inputs: dict[str, Tensor]) -> Tensor:
+    def _warm_up(self, inputs: dict[str, Tensor], is_watched: bool) -> Tensor:
         """A step on the stream that captures later, as CUDA requires."""
         current = torch.cuda.current_stream(self._device)
         self._stream.wait_stream(current)
-        with torch.cuda.stream(self._stream):
+        with _waiting_lines(is_watched) as lines, torch.cuda.stream(self._stream):
             loss = self._plain(inputs)
         current.wait_stream(self._stream)
+        if lines:
+            self.is_captured = False
+            why = f"{lines[0]} waits for the device; keep numbers in tensors there, without `float`, `item` or `bool`"
+            warnings.warn(f"steps are slower without CUDA graphs, since {why}", stacklevel=3)
         return loss
 
     def _capture(self, inputs: dict[str, Tensor]) -> _Captured:
@@ -130,6 +130,28 @@ class GraphStepper:
             graph.update.replay()
         # The next replay of any shape may overwrite it.
         return graph.loss.clone()
+
+
+@contextmanager
+def _waiting_lines(is_watched: bool) -> Iterator[list[str]]:
+    """Collects the lines of Python that wait for the device inside, each as FILE:NUMBER, if they are watched."""
+    lines: list[str] = []
+    if not is_watched:
+        yield lines
+        return
+    before = torch.cuda.get_sync_debug_mode()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        torch.cuda.set_sync_debug_mode("warn")
+        try:
+            yield lines
+        finally:
+            torch.cuda.set_sync_debug_mode(before)
+    for one in caught:
+        if "synchronizing CUDA operation" in str(one.message):
+            lines.append(f"{PurePath(one.filename).name}:{one.lineno}")
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
 def autocast_dtype(precision: str, device: torch.device) -> torch.dtype | None:

@@ -25,8 +25,8 @@ class ChainConfig(PretrainedConfig):
         rank: of the transitions F Tᵀ; None is a full matrix.
         surrogate: of "lc": arguments of `LinearCore`, any of base (a name), tau, sides, sharpness; None is its defaults.
         form: of "lc": "logodds", "pairwise" or "centered"; None is "logodds".
-        normalize: of "lc": the mean over the candidates (True) or their sum (False), as in `LinearCoreChain`; None is what the
-            form's name means there. It is always saved; files of earlier versions have none and mean the sum.
+        normalize: of "lc": the mean over the candidates (True) or their sum (False), as in `LinearCoreChain`; None is what
+            the form's name means there. It is always saved; files of earlier versions have none and mean the sum.
         constraints: "bio", "bioes" or "bmes": the rules of that scheme, read off the labels, hold in training and decoding.
         dropout: of the hidden states.
         beam: width of the beam that decodes; 0 is exact search, None is exact for up to `MOST_EXACT` labels and `BEAM`
