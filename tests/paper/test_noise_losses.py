@@ -1,6 +1,8 @@
 """What the runs of `noise` are made of: losses, choices, wrong labels, and what training scores say."""
 
+import json
 import math
+from pathlib import Path
 
 import pytest
 import torch
@@ -21,6 +23,7 @@ from linearcore_paper.experiments.noise.methods import METHODS, SMALL_METHODS, C
 from linearcore_paper.experiments.noise.training import known_about
 from linearcore_paper.vision import Images
 
+RECORDS = Path(__file__).parents[2] / "docs" / "results" / "paper"
 SCORES = 3 * torch.randn(64, 10, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 LABELS = torch.arange(64) % 10
 OWN = SCORES.gather(1, LABELS[:, None])
@@ -66,6 +69,13 @@ def test_names_of_losses_tell_everything_that_decides():
     for key, words in told.items():
         name = name_of(LOSSES[key].make({}))
         assert all(word in name for word in words), name
+
+
+@pytest.mark.parametrize("key", ["ce", "gce", "lc", "logodds", "unhinged", "robust"])
+def test_committed_runs_are_found_by_the_names_of_today(key):
+    records = [json.loads(path.read_text()) for path in RECORDS.glob("*/parts/*.json")]
+    recorded = {record["settings"]["loss"] for record in records if "noise" in record["settings"]}
+    assert name_of(LOSSES[key].make({"q": 0.5} if key == "gce" else {})) in recorded
 
 
 @pytest.mark.parametrize("key", METHODS)
