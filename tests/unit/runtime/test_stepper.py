@@ -126,8 +126,7 @@ def test_a_step_that_waits_is_not_captured_unless_that_is_expected(fake_cuda, re
     assert work.stepper.is_captured == redo and len(told) == (not redo)
     if told:
         assert told[0].startswith("steps are slower without CUDA graphs, since test_stepper.py:")
-        batch = next(batches("cpu", (6,)))
-        assert torch.equal(work.stepper.step(**batch), plain.stepper.step(**batch))
+        assert not work.stepper._graphs
 
 
 def test_precision_by_itself_is_full_on_a_cpu():
