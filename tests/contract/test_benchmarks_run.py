@@ -3,6 +3,8 @@
 A Python of its own costs seconds, so `make test` runs one benchmark and asks all of them for their help in this one.
 """
 
+import argparse
+import importlib
 import json
 import lzma
 import runpy
@@ -11,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from linearcore.runtime import _record
 from tests.cases import each
 from tests.fresh_python import fresh_python
 from tests.tagged_text import conllu, sentences
@@ -59,12 +62,43 @@ def test_help_names_every_option_and_an_example(script, monkeypatch, capsys):
         runpy.run_path(str(BENCHMARKS / script), run_name="__main__")
     assert stopped.value.code == 0
     said = capsys.readouterr().out
-    assert "--out" in said and f"benchmarks/{script} --" in said
+    assert "--out" in said and "--allow-dirty" in said and f"benchmarks/{script} --" in said
+
+
+def test_a_record_to_be_committed_is_refused_for_code_that_is_not(monkeypatch, capsys, tmp_path):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    harness = importlib.import_module("_harness")
+
+    def parsed(*words: str) -> argparse.Namespace:
+        monkeypatch.setattr(sys, "argv", ["speed.py", *words])
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--out", type=Path)
+        return harness.parsed(parser)
+
+    monkeypatch.setattr(_record, "_commit", lambda: "0123abcd")
+    monkeypatch.setattr(_record, "_changed_files", lambda: ["a.py"])
+    assert parsed("--out", str(tmp_path / "a.json")).out == tmp_path / "a.json"
+    for words in (
+        [],
+        ["--out", str(BENCHMARKS / "results" / "a.json")],
+        ["--out", str(BENCHMARKS.parent / "docs/results/a")],
+    ):
+        with pytest.raises(SystemExit) as stop:
+            parsed(*words)
+        err = capsys.readouterr().err
+        assert (
+            stop.value.code == 2
+            and err.count("\n") == 1
+            and "got changes in a.py; commit them, or pass --allow-dirty" in err
+        )
+        assert parsed(*words, "--allow-dirty").allow_dirty
+    monkeypatch.setattr(_record, "_changed_files", list)
+    assert not parsed().allow_dirty
 
 
 @pytest.mark.slow
 def test_one_line_says_in_one_line_what_to_do_without_the_data_folder():
-    done = fresh_python(str(BENCHMARKS / "one_line.py"), "--quick", "--data", "no-such-folder")
+    done = fresh_python(str(BENCHMARKS / "one_line.py"), "--quick", "--data", "no-such-folder", "--allow-dirty")
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert "--data" in done.stderr and "--sets digits,many" in done.stderr
@@ -72,7 +106,7 @@ def test_one_line_says_in_one_line_what_to_do_without_the_data_folder():
 
 @pytest.mark.slow
 def test_wrong_labels_says_in_one_line_what_to_do_without_the_data_folder():
-    done = fresh_python(str(BENCHMARKS / "wrong_labels.py"), "--quick", "--data", "no-such-folder")
+    done = fresh_python(str(BENCHMARKS / "wrong_labels.py"), "--quick", "--data", "no-such-folder", "--allow-dirty")
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert "--data" in done.stderr and "--sets digits" in done.stderr
@@ -80,7 +114,7 @@ def test_wrong_labels_says_in_one_line_what_to_do_without_the_data_folder():
 
 @pytest.mark.slow
 def test_decoding_says_in_one_line_what_to_do_without_the_data_folder():
-    done = fresh_python(str(BENCHMARKS / "decoding.py"), "--quick", "--data", "no-such-folder")
+    done = fresh_python(str(BENCHMARKS / "decoding.py"), "--quick", "--data", "no-such-folder", "--allow-dirty")
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert "--data" in done.stderr and "--sets generated" in done.stderr
@@ -108,14 +142,14 @@ def test_tagging_trains_all_losses_records_each_run_and_does_none_twice(tmp_path
 @pytest.mark.slow
 def test_core_width_says_in_one_line_what_is_wrong():
     for words, advice in ((["--data", "no-such-folder"], "--quick"), (["--quick", "--seeds", "0"], "positive numbers")):
-        done = fresh_python(str(BENCHMARKS / "core_width.py"), *words)
+        done = fresh_python(str(BENCHMARKS / "core_width.py"), *words, "--allow-dirty")
         assert done.returncode == 2 and advice in done.stderr and len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.slow
 def test_tagging_says_in_one_line_what_to_do_without_the_data_folder():
     for words, advice in ((["--data", "no-such-folder"], "--data DIR"), (["--data", ".", "--sets", "greek"], "known: ewt")):
-        done = fresh_python(str(BENCHMARKS / "tagging.py"), *words)
+        done = fresh_python(str(BENCHMARKS / "tagging.py"), *words, "--allow-dirty")
         assert done.returncode == 2 and advice in done.stderr and len(done.stderr.splitlines()) == 1
 
 
@@ -137,7 +171,8 @@ assert len(set(together)) > 1, together
 
 @pytest.mark.slow
 def test_proposals_says_in_one_line_what_to_do_without_the_data_folder():
-    done = fresh_python(str(BENCHMARKS / "proposals.py"), "--quick", "--sets", "turkish", "--data", "no-such-folder")
+    words = ("--quick", "--sets", "turkish", "--data", "no-such-folder", "--allow-dirty")
+    done = fresh_python(str(BENCHMARKS / "proposals.py"), *words)
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert "--data" in done.stderr and "--sets chains" in done.stderr

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from linearcore.cli import main
-from linearcore.runtime import read_record
 from linearcore_paper.experiments import EXPERIMENTS
-from linearcore_paper.runner import VERDICTS
+from linearcore_paper.runner import VERDICTS, results_folder
 from tests.cases import each
+from tests.paper.outcomes import conclusion
 
 ORDER = [
     "surrogates",
@@ -54,14 +54,15 @@ def test_experiments_are_known_in_the_papers_order():
 # Those that train longest are run by tests of their own, and here with the slow ones.
 @each("name", {name: name for name in ORDER}, set(ORDER) - RECORDED - {"convergence", "scalability"})
 def test_every_experiment_writes_record_and_figures(folder, name):
-    if not (folder / name).exists():
-        assert call(name, "--out", str(folder)) == 0
-    folder = folder / name
-    assert {path.name for path in folder.iterdir()} == {"parts", "results.json", f"{name}.svg", f"{name}.png"}
+    out, folder = folder, results_folder(folder, name)
+    if not folder.exists():
+        assert call(name, "--out", str(out)) == 0
+    assert {path.name for path in folder.iterdir()} == {"results.jsonl", f"{name}.svg", f"{name}.png"}
     assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     svg = (folder / f"{name}.svg").read_text("utf-8")
     assert "<svg" in svg and "dc:date" not in svg
-    record = read_record(folder / "results.json")
+    record = conclusion(out, name)
+    record["settings"].pop("runs_with_uncommitted_changes", None)
     recorded = {"runs_on": [f"cpu, torch {torch.__version__}"]} if name in RECORDED else {}
     assert record["settings"] == {
         "device": "cpu",
@@ -76,7 +77,7 @@ def test_every_experiment_writes_record_and_figures(folder, name):
     for claim in record["results"]["claims"]:
         assert set(claim) == {"claim", "paper", "ours", "verdict", "correction"}
         assert claim["verdict"] in VERDICTS and claim["correction"] in {None, *"abcdefghijklmn"}
-    assert str(folder.parent) not in (folder / "results.json").read_text("utf-8")
+    assert str(out) not in (folder / "results.jsonl").read_text("utf-8")
 
 
 @pytest.mark.slow
@@ -84,7 +85,7 @@ def test_all_at_smoke_scale_take_less_than_a_minute(tmp_path):
     started = time.process_time()
     assert call("--all", "--out", str(tmp_path)) == 0
     assert time.process_time() - started < 60
-    assert {path.name for path in tmp_path.iterdir()} >= set(ORDER)
+    assert all(results_folder(tmp_path, name).exists() for name in ORDER)
 
 
 def test_second_run_keeps_everything_and_gives_the_same_files(folder, capsys):
@@ -107,7 +108,7 @@ def test_json_is_the_records_and_nothing_else(folder, capsys):
     assert call("gradients", "rates", "rates", "--json", "--out", str(folder)) == 0
     told = json.loads(capsys.readouterr().out)
     assert list(told["records"]) == ["rates", "gradients"] and told["report"] is None
-    assert told["records"]["rates"] == read_record(folder / "rates" / "results.json")
+    assert told["records"]["rates"] == conclusion(folder, "rates")
 
 
 def test_report_is_asked_for_the_folder(folder, capsys, monkeypatch):
