@@ -21,9 +21,8 @@ ONE_OF = 7
 def test_some_numbers_of_every_family_have_not_changed(family, record):
     names = list(dict.fromkeys(entry.name for entry in FAMILIES[family]()))[::ONE_OF]
     entries = [entry for entry in FAMILIES[family]() if entry.name in names]
-    recorded = {name: array for name, array in record.items() if name.rpartition("/")[0] in names}
-    problems = list(compare(entries, recorded))
-    assert recorded and not problems, "\n".join([*problems[:20], "`python -m tests.snapshot` compares everything"])
+    problems = [text for text in compare(entries, of_family(family, record)) if not text.endswith("no longer computed")]
+    assert entries and not problems, "\n".join([*problems[:20], "`python -m tests.snapshot` compares everything"])
 
 
 @pytest.mark.slow
