@@ -67,7 +67,7 @@ MUTANTS = (
 )  # fmt: skip
 
 
-def is_noticed(tree: Path, where: str, *, slow: bool) -> str | None:
+def first_failure(tree: Path, where: str, *, slow: bool) -> str | None:
     """The first test that fails in `tree`, or None."""
     files = [str(path) for pattern in where.split() for path in sorted((tree / "tests").glob(pattern))]
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", *files]
@@ -85,13 +85,14 @@ def main(words: list[str]) -> int:
     slow, wanted = "--slow" in words, [word for word in words if word != "--slow"]
     unnoticed = 0
     with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder)
-        shutil.copy(ROOT / "pyproject.toml", tree)
-        for part in ("src", "paper/src", "tests"):
-            shutil.copytree(ROOT / part, tree / part, ignore=shutil.ignore_patterns("__pycache__"))
-        for name, old, new, where in MUTANTS:
-            if wanted and not any(word in name for word in wanted):
-                continue
+        tree = Path(folder) / "linearcore"
+        shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".*", "__pycache__", "test-artefacts"))
+        chosen = [mutant for mutant in MUTANTS if not wanted or any(word in mutant[0] for word in wanted)]
+        failed = first_failure(tree, " ".join(sorted({part for *_, where in chosen for part in where.split()})), slow=slow)
+        if failed:
+            print(f"{failed} fails without any change", flush=True)
+            return 1
+        for name, old, new, where in chosen:
             file = tree / "src" / "linearcore" / name
             text = file.read_text("utf-8")
             if old not in text:
@@ -99,7 +100,7 @@ def main(words: list[str]) -> int:
                 unnoticed += 1
                 continue
             file.write_text(text.replace(old, new, 1), "utf-8")
-            failed = is_noticed(tree, where, slow=slow)
+            failed = first_failure(tree, where, slow=slow)
             file.write_text(text, "utf-8")
             unnoticed += failed is None
             print(f"{'noticed   ' if failed else 'UNNOTICED '} {name}: {old.strip()[:60]}  {failed or ''}", flush=True)
