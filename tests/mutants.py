@@ -15,17 +15,19 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-FORMS, CHAINS = "laws/test_form*.py unit/forms unit/losses golden/test_forms.py", "laws/test_heads.py unit/heads"
-KERNELS, TAGGING = "unit/kernels laws/test_heads.py unit/heads", "unit/tagging"
-SAMPLED = "unit/proposals laws/test_sampled.py unit/losses/test_sampled.py unit/heads/test_sampled.py"
-STRUCTURED = "unit/structured"
+TARGETS = "laws/test_form_targets.py unit/losses/test_multiclass.py unit/losses/test_label_range.py unit/losses/baselines"
+BINARY = "unit/losses/test_binary.py laws/test_form_backends.py"
+FORMS = "unit/forms laws/test_form_backends.py laws/test_form_targets.py laws/test_forms.py unit/losses/test_multiclass.py"
+KERNELS, TAGGING, STRUCTURED = "unit/kernels laws/test_heads.py", "unit/tagging", "unit/structured"
+SAMPLED = "unit/proposals laws/test_sampled.py unit/forms unit/losses/test_sampled.py unit/heads/test_sampled.py"
+CHAINS = "laws/test_heads.py unit/heads"
 
 #: (file in src/linearcore, what it says, what it is made to say, where in tests this should be noticed).
 MUTANTS = (
-    ("losses/_batch.py", "whole / reduce_losses(row_weight,", "whole / reduce_losses(of_target,", FORMS),
-    ("losses/_batch.py", "nan_where(row_losses(rows, labels), rows.wrong)", "row_losses(rows, labels)", FORMS),
-    ("losses/_targets.py", "not low <= ignore_index <= high", "not low < ignore_index <= high", FORMS),
-    ("losses/_binary.py", "return (target + 1) / 2 if signed", "return target + 1 if signed", "unit/losses"),
+    ("losses/_batch.py", "whole / reduce_losses(row_weight,", "whole / reduce_losses(of_target,", TARGETS),
+    ("losses/_batch.py", "nan_where(row_losses(rows, labels), rows.wrong)", "row_losses(rows, labels)", TARGETS),
+    ("losses/_targets.py", "not low <= ignore_index <= high", "not low < ignore_index <= high", TARGETS),
+    ("losses/_binary.py", "return (target + 1) / 2 if signed", "return target + 1 if signed", BINARY),
     ("losses/_sampled.py", "other_scores + offsets[rows:].view(others.shape)", "other_scores", SAMPLED),
     ("forms/_logodds.py", "-slope / total.clamp(min=torch.finfo(total.dtype).tiny)", "-slope / total", FORMS),
     ("forms/_logodds.py", "* upstream).masked_fill_(upstream == 0, 0.0)", "* upstream)", FORMS),
@@ -38,7 +40,7 @@ MUTANTS = (
     ("forms/_competitors.py", "total / competitors.sum(-1).clamp(min=1)", "total / competitors.sum(-1)", FORMS),
     ("forms/_labels.py", "share * (1 - self.smoothing) + self.smoothing", "share + self.smoothing", FORMS),
     ("forms/_rows.py", "overwrite = part.dtype != scores.dtype  # A widened", "overwrite = True  # A widened", FORMS),
-    ("kernels/_binary.py", "surrogate._derivative, scores) - _product", "surrogate._derivative, scores) + _product", FORMS),
+    ("kernels/_binary.py", "surrogate._derivative, scores) - _product", "surrogate._derivative, scores) + _product", BINARY),
     ("kernels/_local.py", "ends.t(), alpha=-1)", "ends.t(), alpha=0)", KERNELS),
     ("kernels/_local.py", "target[sites.after(tags)].masked_fill(is_last, 0.0)", "target[sites.after(tags)]", KERNELS),
     ("kernels/_partition.py", "not is_captured and not bool(is_certain)", "False", KERNELS),
@@ -47,10 +49,10 @@ MUTANTS = (
     ("kernels/_max_product.py", "> guess.amin(-1, keepdim=True)", "> guess.amax(-1, keepdim=True)", KERNELS),
     ("kernels/_kbest.py", "values, place // width, tags", "values, place % width, tags", KERNELS),
     ("heads/_linear_core.py", "losses if sites.is_full else losses.masked_fill(~sites.mask, 0.0)", "losses", CHAINS),
-    ("heads/_linear_core.py", "*unary, picked.log_weight, self.num_tags)", "*unary, picked.log_weight, number)", CHAINS),
+    ("heads/_linear_core.py", "*unary, picked.log_weight, self.num_tags)", "*unary, picked.log_weight, number)", SAMPLED),
     ("heads/_ssvm.py", "(cost + against - own).clamp(min=0.0)", "cost + against - own", CHAINS),
     ("heads/_ssvm.py", "costly = emissions + weight.unsqueeze(-1)", "costly = emissions - weight.unsqueeze(-1)", CHAINS),
-    ("heads/_sampled.py", "may_follow[candidates, after])", "may_follow[after, candidates])", CHAINS),
+    ("heads/_sampled.py", "may_follow[candidates, after])", "may_follow[after, candidates])", SAMPLED),
     ("heads/_batch.py", "shown[:1] if tags is None else shown[:1] | (tags[:1] == IGNORED_TAG)", "shown[:1]", CHAINS),
     ("structured/_estimates.py", "(outer.tags != inner.tags) & sites.mask", "outer.tags != inner.tags", STRUCTURED),
     ("structured/_estimates.py", "logsumexp(0) - math.log(len(log_weight))", "logsumexp(0)", STRUCTURED),
