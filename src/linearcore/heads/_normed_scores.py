@@ -18,7 +18,7 @@ class NormedScores(nn.Module):
     everything. And for wrong labels of which some classes get more than others. Under a loss that is straight in z, a linear
     core that is wide enough, only the covariance of a class's scores with its labels counts, and labels that are replaced by
     a draw from any fixed law, whatever the input, multiply it by one number. With `sphere` no sample has longer scores than
-    another. What is proven, and what it costs where classes overlap: `docs/robust-loss.md`.
+    another. What is proven, and what it costs where classes overlap: `docs/proofs.md`.
 
     In evaluation the running mean and variance are taken, as batch norm does, so that a score does not depend on a batch.
     They lag behind a network that still changes fast: let the learning rate fall towards the end, or show the layer the

@@ -52,8 +52,8 @@ def robust_loss(
       1 − η n/(n − 1) > 0: the same minimisers, whatever scores the model can give.
 
     Nothing is proven for noise that depends on the class or the input. With a shorter core the tail comes in: samples that
-    are answered well push less, and the loss is not symmetric any more. The loss is not convex in s. Proofs, and when to
-    take it: `docs/robust-loss.md`. For clean labels prefer `multiclass_loss`.
+    are answered well push less, and the loss is not symmetric any more. The loss is not convex in s. Proofs:
+    `docs/proofs.md`; when to use it: `docs/wrong-labels.md`. For clean labels prefer `multiclass_loss`.
 
     The gradient with respect to s is orthogonal to s − s̄ and at most scale · r · √(n/(n − 1)) / ‖s − s̄‖ in the core. Where
     ‖s − s̄‖ < ε it is scale times the pairwise loss of r/ε · s: equal scores cost scale · φ(0) and have the finite gradient

@@ -23,7 +23,7 @@ LOSSES: dict[str, Callable[..., ChainHead] | None] = {
 #: A padded position, and a tag that training has not; torch's and Hugging Face's number for it.
 IGNORED = -100
 #: With more tags than this, a beam of `BEAM` decodes by default: on real text it finds what an exact search finds
-#: (docs/measured.md), and does not slow down where scores are flat.
+#: (docs/replace-a-crf.md), and does not slow down where scores are flat.
 MOST_EXACT, BEAM = 600, 16
 
 

@@ -1,4 +1,4 @@
-"""`robust_loss(norm="batch")`: one length for all samples of a batch, and what docs/robust-loss.md proves of it."""
+"""`robust_loss(norm="batch")`: one length for all samples of a batch."""
 
 import math
 
