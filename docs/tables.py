@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from linearcore.runtime import read_record
+from linearcore.runtime import made_with_changes, read_record
+from linearcore_paper.runner import ResultsFile
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(Path(__file__).parent.glob("*.md"))
 BLOCK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
-#: Records that are not in benchmarks/results.
-ELSEWHERE = {name: f"docs/results/paper/{name}/results.json" for name in ("noise", "gradient-histogram", "tagging")}
-ELSEWHERE["corrections"] = "docs/results/corrections.json"
+EXPERIMENTS = ROOT / "paper" / "src" / "linearcore_paper" / "experiments"
 
 Table = list[list[str]]
 #: (row, column, text)
@@ -34,30 +33,41 @@ def filled(text: str) -> str:
 
     def fill(block: re.Match[str]) -> str:
         name, lines_of = TABLES[block[2]]
-        record = read_record(ROOT / path_of(name))
+        record, link = read(name)
         head, *rows = lines_of(record["results"])
         lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
-        parts = ["", "\n".join(f"| {' | '.join(cells)} |" for cells in lines), "", *source(name, record), block[3]]
+        parts = ["", "\n".join(f"| {' | '.join(cells)} |" for cells in lines), "", *source(name, record, link), block[3]]
         return block[1] + "\n".join(parts)
 
     return BLOCK.sub(fill, text)
 
 
-def path_of(name: str) -> str:
-    """Where a record is, from the root of the repository."""
-    return ELSEWHERE.get(name, f"benchmarks/results/{name}.json")
+def read(name: str) -> tuple[dict[str, Any], str]:
+    """A record, and its link from a page."""
+    folder = EXPERIMENTS / name.replace("-", "_")
+    if folder.is_dir():
+        record = ResultsFile(EXPERIMENTS, name).conclusion
+        if record is None:
+            raise ValueError(f"`{name}` has no conclusion in {folder}; run `linearcore reproduce {name} --scale paper`")
+        return record, f"../{(folder / 'results.jsonl').relative_to(ROOT)}"
+    path = "docs/results/corrections.json" if name == "corrections" else f"benchmarks/results/{name}.json"
+    return read_record(ROOT / path), f"../{path}"
 
 
-def source(name: str, record: dict[str, Any]) -> list[str]:
+def source(name: str, record: dict[str, Any], link: str) -> list[str]:
     """The record's link, command and machine; nothing for the corrections, whose page names their record once."""
     if name == "corrections":
         return []
     where, settings = record["environment"], record["settings"]
     machine = where["device"] if str(settings.get("device", "cpu")).startswith("cuda") else where["cpu"]
     runs_on = "; ".join(settings.get("runs_on", [f"{machine}, torch {where['torch']}"]))
-    path = path_of(name).removeprefix("docs/")
-    link = path if path != path_of(name) else f"../{path}"
-    return [f"Record: [{name}]({link}), `{record['command']}`, {runs_on}.", ""]
+    dirty = settings.get("runs_with_uncommitted_changes")
+    mark = f" {dirty} of the runs were made" if dirty else " Made" if made_with_changes(where) else ""
+    return [
+        f"Record: [{name}]({link}), `{record['command']}`, {runs_on}."
+        + (f"{mark} with uncommitted changes." if mark else ""),
+        "",
+    ]
 
 
 # ---- cells and shapes of tables ----
