@@ -187,11 +187,10 @@ def test_all_steps_have_the_same_data_and_the_two_crfs_the_same_loss_and_gradien
     torch.testing.assert_close(loss, expected)
     for one, other in zip(gradients, expected_gradients, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-6)
-    # The bias has the gradient of the emissions, summed over tokens. Cross-entropy's is softmax − one-hot, so it adds up to 0.
-    loss, (hidden, weight, bias) = steps["token cross-entropy"]
+    _, (hidden, weight, bias) = steps["token cross-entropy"]
     assert hidden.shape[:2] == (BATCH, LENGTH) and weight.shape == (7, hidden.shape[2])
-    assert float(loss) > 1 and abs(float(bias.sum())) < 1e-5
-    assert len(steps["LinearCoreChain"][1]) == len(gradients) and float(steps["LinearCoreChain"][0]) != float(expected)
+    assert abs(float(bias.sum())) < 1e-5, "softmax − one-hot adds up to 0"
+    assert len(steps["LinearCoreChain"][1]) == len(gradients)
 
 
 def test_the_record_in_docs_has_these_losses_and_settings_and_the_page_shows_its_numbers():
