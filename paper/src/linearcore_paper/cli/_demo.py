@@ -15,9 +15,9 @@ Number = TypeVar("Number", int, float)
 
 def demo(
     seeds: Annotated[int, typer.Option(help="Number of seeds; the accuracy table shows mean and spread over them.")] = 5,
-    rates: Annotated[str, typer.Option(help="Shares of wrong training labels, separated by commas.")] = "0,0.2,0.4,0.6",
+    rates: Annotated[str, typer.Option(help="Shares of wrong training labels, with commas.")] = "0,0.2,0.4,0.6",
     epochs: Annotated[int, typer.Option(help="Passes over the training digits.")] = 30,
-    tags: Annotated[str, typer.Option(help="Numbers of tags to time, separated by commas; at most 2000.")] = "10,30,100,300,1000",
+    tags: Annotated[str, typer.Option(help="Numbers of tags to time, with commas; at most 2000.")] = "10,30,100,300,1000",
     seconds: Annotated[float, typer.Option(help="Seconds to spend on timing training steps.")] = 30.0,
     seed: Annotated[int, typer.Option(help="The first seed.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder for the picture and the record.")] = Path("linearcore-demo"),
