@@ -31,7 +31,6 @@ def draw(result: DemoResult) -> "Figure":
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.6, 3.8), layout="constrained")
-    figure.get_layout_engine().set(wspace=0.06)
     left, right = figure.subplots(1, 2)
     _draw_steps(left, result)
     _draw_accuracy(right, result)
@@ -61,7 +60,7 @@ def _draw_steps(axes: "Axes", result: DemoResult) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     tags = result.settings.tags
-    axes.set(xscale="log", yscale="log", xlabel="number of tags", ylabel="time of a training step")
+    axes.set(xscale="log", yscale="log", xlabel="number of tags", ylabel="CPU time of a training step")
     axes.set_xticks(tags, [f"{size:,}" for size in tags])
     axes.yaxis.set_major_locator(LogLocator(numticks=10))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda ms, _: f"{ms / 1000:g} s" if ms >= 1000 else f"{ms:g} ms"))

@@ -98,7 +98,7 @@ class DemoResult:
         accuracy: for each loss (rates, seeds), on clean test labels, at the chosen learning rate.
         learning_rates: for each loss the learning rate chosen at each rate.
         hashes: (seeds, rates) hashes of the wrong labels.
-        steps: for each loss and number of tags the quartiles of the time of a training step, in milliseconds.
+        steps: for each loss and number of tags the quartiles of the CPU time of a training step, in milliseconds.
     """
 
     settings: DemoSettings
@@ -113,7 +113,7 @@ class DemoResult:
         return accuracy.std(1, ddof=1) if accuracy.shape[1] > 1 else np.zeros(len(accuracy))
 
     def medians(self, loss: str) -> list[float]:
-        """Median time of a training step at each number of tags, in milliseconds."""
+        """Median CPU time of a training step at each number of tags, in milliseconds."""
         return [median for _, median, _ in self.steps[loss]]
 
     def as_json(self) -> tuple[dict[str, Any], dict[str, Any]]:

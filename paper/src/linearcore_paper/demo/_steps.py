@@ -1,7 +1,8 @@
 """Times one training step of four losses for sequence tagging, against the number of tags.
 
 A step computes emissions from hidden states with a linear layer, the loss, and the gradients of the hidden states and of all
-parameters. The encoder and the optimiser are not part of it. Everything runs on one CPU core.
+parameters. The encoder and the optimiser are not part of it. Steps run on one core, and CPU time is measured, because wall time
+depends on what else the machine does.
 """
 
 import statistics
@@ -17,9 +18,8 @@ import linearcore as lc
 from linearcore.runtime import Progress, one_thread
 
 BATCH, LENGTH, HIDDEN = 8, 25, 256
-#: Seconds that a loss runs before it is the next one's turn. The first step of a turn is not timed if there are others: it
-#: finds the caches filled with another loss's data.
-TURN = 0.03
+#: CPU seconds that a loss runs before the next one's turn; a longer step is a turn of its own.
+TURN = 0.05
 LEAST_ROUNDS = 3
 
 #: Computes a loss and its gradients.
@@ -29,22 +29,18 @@ StepTimes = dict[str, list[tuple[float, float, float]]]
 
 
 def time_steps(sizes: Sequence[int], seconds: float, progress: Progress) -> StepTimes:
-    """Runs all losses at all sizes in turn, for about `seconds` and at least three rounds.
-
-    All take turns, so that other programs on the machine slow all of them down alike. The first round warms up.
-    """
+    """Runs all losses at all sizes in turn, for about `seconds` and at least three rounds after one that warms up."""
     times: dict[tuple[str, int], list[float]] = {}
     with one_thread(), progress.part("training steps", unit="rounds") as rounds:
         steps = {(name, size): step for size in sizes for name, step in steps_with(size).items()}
         start = time.perf_counter()
         while rounds.done < LEAST_ROUNDS + 1 or time.perf_counter() - start < seconds:
             for key, step in steps.items():
-                turn = _turn(step)
-                times.setdefault(key, []).extend(turn if rounds.done else ())
+                times.setdefault(key, []).append(_turn(step))
             rounds.advance()
     found: StepTimes = {}
     for (name, _), values in times.items():
-        low, median, high = statistics.quantiles(values, n=4)
+        low, median, high = statistics.quantiles(values[1:], n=4)
         found.setdefault(name, []).append((low, median, high))
     return found
 
@@ -75,16 +71,14 @@ def steps_with(num_tags: int) -> dict[str, Step]:
         inputs = (hidden, *projection.parameters(), *(() if head is None else head.parameters()))
         return loss.detach(), torch.autograd.grad(loss, inputs)
 
-    return {name: partial(step, head) for name, head in heads.items()} | {"token cross-entropy": partial(step, None)}
+    steps: dict[str, Step] = {name: partial(step, head) for name, head in heads.items()}
+    return steps | {"token cross-entropy": partial(step, None)}
 
 
-def _turn(step: Step) -> list[float]:
-    """Milliseconds of the steps of one turn."""
-    times: list[float] = []
-    start = before = time.perf_counter()
-    while before - start < TURN:
+def _turn(step: Step) -> float:
+    """Mean CPU time of a step over one turn, in milliseconds."""
+    count, spent, start = 0, 0.0, time.process_time()
+    while spent < TURN:
         step()
-        after = time.perf_counter()
-        times.append(1000 * (after - before))
-        before = after
-    return times[1:] or times
+        count, spent = count + 1, time.process_time() - start
+    return 1000 * spent / count

@@ -28,7 +28,7 @@ def print_result(result: DemoResult) -> None:
 def _step_table(result: DemoResult) -> "Table":
     from rich.table import Table
 
-    grid = Table(title="Time of a training step, ms", title_justify="left", box=None, pad_edge=False)
+    grid = Table(title="CPU time of a training step, ms", title_justify="left", box=None, pad_edge=False)
     grid.add_column("loss")
     for size in result.settings.tags:
         grid.add_column(f"{size:,} tags", justify="right")
@@ -40,7 +40,7 @@ def _step_table(result: DemoResult) -> "Table":
 def step_legend() -> str:
     """What a step is and how it was timed."""
     return (
-        f"Medians of interleaved runs on one CPU core. A step: {BATCH} sentences of {LENGTH} words, linear layer from "
+        f"Medians of interleaved runs on one core. A step: {BATCH} sentences of {LENGTH} words, linear layer from "
         f"{HIDDEN} hidden units, loss, backward pass; no encoder, no optimiser."
     )
 
