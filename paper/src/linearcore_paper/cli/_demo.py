@@ -56,10 +56,11 @@ def demo(
         result = run(settings, progress)
 
     with usage_errors():
-        save_figure("demo", lambda _: draw(result), {}, out)
         plain_settings, plain_results = result.as_json()
         path = out / "demo.json"
+        # Before the picture: a new picture in a repository would make the record say that the tree has changes.
         record = write_record(path, command="linearcore demo", settings=plain_settings, results=plain_results, seed=seed)
+        save_figure("demo", lambda _: draw(result), {}, out)
     if as_json:
         typer.echo(json.dumps(record, ensure_ascii=False))
         return

@@ -1,8 +1,8 @@
 """Times one training step of four losses for sequence tagging, against the number of tags.
 
 A step computes emissions from hidden states with a linear layer, the loss, and the gradients of the hidden states and of all
-parameters. The encoder and the optimiser are not part of it. Steps run on one core, and CPU time is measured, because wall time
-depends on what else the machine does.
+parameters. The encoder and the optimiser are not part of it. Steps run on one core. CPU time is measured, because wall time
+depends on the other programs that run on the machine.
 """
 
 import statistics
