@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.fresh_python import fresh_python
+from tests.paper.outcomes import COMMITTED, conclusion
 
 ROOT = Path(__file__).parents[2]
 CARE = ROOT / "docs" / "reading-the-paper-with-care.md"
@@ -74,9 +75,7 @@ def check_l(text: str, record: dict[str, Any]) -> None:
 
 def check_n(text: str, record: dict[str, Any]) -> None:
     """From a record of its own."""
-    data = json.loads((ROOT / "docs" / "results" / "paper" / "tagging" / "results.json").read_text("utf-8"))["results"][
-        "data"
-    ]
+    data = conclusion(COMMITTED, "tagging")["results"]["data"]
     ((header, rows),) = tables(text, "n")
     assert header == ["", "broadcast CRF", "ChainCRF", "linear core"] and len(rows) == 3
     for encoding in ("bilstm-adam", "bert"):
@@ -93,8 +92,7 @@ def check_n(text: str, record: dict[str, Any]) -> None:
 
 def check_o(text: str, record: dict[str, Any]) -> None:
     """From a record of its own."""
-    found = json.loads((ROOT / "docs" / "results" / "paper" / "gradient-histogram" / "results.json").read_text("utf-8"))
-    data = found["results"]["data"]
+    data = conclusion(COMMITTED, "gradient-histogram")["results"]["data"]
     ((header, rows),) = tables(text, "o")
     assert header == [f"after epoch {data['epoch']}", "CE", "LC"] and len(rows) == 5
     runs = [data["runs"][key] for key in ("ce", "lc")]
@@ -156,23 +154,20 @@ def test_the_results_in_the_readme_are_those_of_the_records() -> None:
     rows = [re.sub("`.*?`", "", line) for line in readme.splitlines() if line.startswith("| **")]
     speed, tags, labels = (re.findall(r"\d+\.\d+|(?<![\d,])\d+(?= times)", row.partition("](")[0]) for row in rows)
 
-    case = next(case for case in _results("benchmarks/results/chain_cpu.json")["cases"] if case["size"][0] == 1000)
+    chains = json.loads((ROOT / "benchmarks" / "results" / "chain_cpu.json").read_text("utf-8"))["results"]
+    case = next(case for case in chains["cases"] if case["size"][0] == 1000)
     ms = {step["name"]: step["median_ms"] for step in case["steps"]}
     ours = ms["LC logodds"]
     ratios = (ms["pytorch-crf"] / ours, ms["ChainCRF"] / ours, ours / ms["token cross-entropy"])
     assert speed == [f"{ratios[0]:.0f}", f"{ratios[1]:.1f}", f"{ratios[2]:.1f}"]
 
-    found = _results("docs/results/paper/tagging/results.json")["data"]["rows"]
+    found = conclusion(COMMITTED, "tagging")["results"]["data"]["rows"]
     latin = {row["method"]: row["test"] for row in found if row["source"] == "latin"}
     assert tags == [f"{statistics.mean(latin[method]):.2f}" for method in ("lc-rank", "crf", "ce")]
 
-    found = _results("docs/results/paper/noise/results.json")["data"]["rows"]
+    found = conclusion(COMMITTED, "noise")["results"]["data"]["rows"]
     noise = {row["row"]: row["mean"] for row in found if (row["law"], row["rate"]) == ("instance", 0.4)}
     assert labels == [f"{noise[method]:.2f}" for method in ("robust", "ce", "ce-tuned", "unhinged-tuned")]
-
-
-def _results(path: str) -> dict[str, Any]:
-    return dict(json.loads((ROOT / path).read_text("utf-8"))["results"])
 
 
 def test_what_is_said_about_the_width_of_a_core() -> None:
