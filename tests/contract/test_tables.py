@@ -1,6 +1,8 @@
-"""Tables in the pages are what `docs/tables.py` makes of the records, and every record is listed."""
+"""Tables in the pages are what `docs/tables.py` makes of the records, every record is listed, and the README's results are those of the records."""
 
 import importlib.util
+import re
+import statistics
 from pathlib import Path
 
 import pytest
@@ -27,6 +29,29 @@ def test_every_record_is_listed() -> None:
     page = (ROOT / "docs" / "measured.md").read_text("utf-8")
     names = [path.name for path in (ROOT / "benchmarks" / "results").iterdir()]
     assert not [name for name in names if f"benchmarks/results/{name})" not in page]
+
+
+def test_results_in_the_readme_are_those_of_the_records() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    rows = [re.sub("`.*?`", "", line) for line in readme.splitlines() if line.startswith("| **")]
+    speed, tags, labels = (re.findall(r"\d+\.\d+|(?<![\d,])\d+(?= times)", row.partition("](")[0]) for row in rows)
+
+    case = next(case for case in tables.read("chain_cpu")[0]["results"]["cases"] if case["size"][0] == 1000)
+    ms = {step["name"]: step["median_ms"] for step in case["steps"]}
+    ours = ms["LC logodds"]
+    assert speed == [
+        f"{ms['pytorch-crf'] / ours:.0f}",
+        f"{ms['ChainCRF'] / ours:.1f}",
+        f"{ours / ms['token cross-entropy']:.1f}",
+    ]
+
+    found = tables.read("tagging")[0]["results"]["data"]["rows"]
+    latin = {row["method"]: row["test"] for row in found if row["source"] == "latin"}
+    assert tags == [f"{statistics.mean(latin[method]):.2f}" for method in ("lc-rank", "crf", "ce")]
+
+    found = tables.read("noise")[0]["results"]["data"]["rows"]
+    noise = {row["row"]: row["mean"] for row in found if (row["law"], row["rate"]) == ("instance", 0.4)}
+    assert labels == [f"{noise[method]:.2f}" for method in ("robust", "ce", "ce-tuned", "unhinged-tuned")]
 
 
 @pytest.mark.parametrize(
