@@ -1,4 +1,4 @@
-"""Tables in the pages are what `docs/tables.py` makes of the records, every record is listed, and the README's results are those of the records."""
+"""Tables in the pages, and the results in the README, are those of the records; every record is listed."""
 
 import importlib.util
 import re
