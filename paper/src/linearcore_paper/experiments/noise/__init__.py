@@ -37,7 +37,8 @@ COLUMNS = {
     "paper": (
         Column("instance", 0.4, (1, 2, 3)),
         Column("instance", 0.0, (1, 2, 3)),
-        *(Column("instance", rate, (1,)) for rate in PAPER_RATES if rate != MIDDLE),
+        *(Column("instance", rate, (1, 2, 3)) for rate in (0.2, 0.6)),
+        *(Column("instance", rate, (1,)) for rate in (0.3, 0.5)),
         Column("symmetric", 0.4, (1,)),
     ),
 }
