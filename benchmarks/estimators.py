@@ -27,7 +27,7 @@ from torch import Tensor, nn
 
 import linearcore as lc
 from _estimators import Estimator, Model, estimators, long_averages
-from _harness import Contender, command, interleaved_medians
+from _harness import Contender, command, interleaved_medians, parsed
 from linearcore.runtime import Progress, write_record
 from linearcore_paper.experiments.convergence.data import Task
 from linearcore_paper.experiments.convergence.training import batches
@@ -112,7 +112,10 @@ def trained(task: Task, steps: int, chains: int) -> Model:
     """A tagger after some steps of LC log-odds over all candidates, and the first `chains` of the training chains."""
     num_tags = len(task.law.embeddings)
     with torch.random.fork_rng(devices=[]):
-        layer, heads = nn.Linear(INPUTS, num_tags), {form: lc.LinearCoreChain(num_tags, form=form) for form in FORMS}
+        layer, heads = (
+            nn.Linear(INPUTS, num_tags),
+            {form: lc.LinearCoreChain(num_tags, form=form, normalize=False) for form in FORMS},
+        )
     head = heads["logodds"]
     for parameter in (*layer.parameters(), *head.parameters()):
         nn.init.zeros_(parameter)
@@ -220,7 +223,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=10.0, help="for the rounds that are timed (default: %(default)s)")
     parser.add_argument("--least", type=int, default=15, help="rounds at the least (default: %(default)s)")
     parser.add_argument("--out", type=Path, default=OUT, help="JSON (default: benchmarks/results/estimators_cpu.json)")
-    return parser.parse_args()
+    return parsed(parser)
 
 
 def main() -> None:

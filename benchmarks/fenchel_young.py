@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 import linearcore as lc
-from _harness import Contender, interleaved_medians, peak_bytes, show
+from _harness import Contender, interleaved_medians, parsed, peak_bytes, show
 from linearcore.analysis import regret_ratio
 from linearcore.analysis._fenchel_young import fenchel_young_loss, fenchel_young_point
 from linearcore.analysis._fenchel_young_regret import fenchel_young_regret_ratio
@@ -80,7 +80,10 @@ def run_case(num_classes: int, scale: float, args: argparse.Namespace) -> dict[s
 def ratios(middle: tuple[float, ...]) -> dict[str, list[float]]:
     """Regret ratios of every loss along p = (a + δ, a − δ, …)."""
     paths = [[middle[0] + delta, middle[1] - delta, *middle[2:]] for delta in DELTAS]
-    ours = {f"LC {form}": [regret_ratio(lc.LinearCore(), form, p, 1).ratio for p in paths] for form in FORMS}
+    ours = {
+        f"LC {form}": [regret_ratio(lc.LinearCore(), lc.losses.FORMS[form].normalized(False), p, 1).ratio for p in paths]
+        for form in FORMS
+    }
     theirs = {BASELINE: [fenchel_young_regret_ratio(p, 1).ratio for p in paths]}
     return {name: [round(ratio, 5) for ratio in found] for name, found in (theirs | ours).items()}
 
@@ -109,7 +112,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1, help="threads of torch")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "fenchel_young.json", help="JSON")
-    args = parser.parse_args()
+    args = parsed(parser)
     torch.set_num_threads(args.threads)
     cases = []
     for num_classes in args.classes.split(","):

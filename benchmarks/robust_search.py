@@ -19,7 +19,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from _harness import command, data_folder
+from _harness import command, data_folder, parsed
 from linearcore import LinearCore, multiclass_loss
 from linearcore.losses import robust_loss
 from linearcore.losses._sphere import Norm
@@ -171,7 +171,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="of labels, weights and order (default: %(default)s)")
     parser.add_argument("--quick", action="store_true", help="made-up images, in seconds")
     parser.add_argument("--out", type=Path, default=OUT, help="the record (default: benchmarks/results)")
-    return parser.parse_args()
+    return parsed(parser)
 
 
 if __name__ == "__main__":

@@ -90,7 +90,8 @@ def test_public_names_are_these():
         "rate_at",
     }  # fmt: skip
     assert set(runtime.__all__) == {
-        "RECORD_FORMAT", "environment", "package_version", "read_record", "write_record", "write_whole",
+        "RECORD_FORMAT", "check_committed", "environment", "made_with_changes", "package_version", "read_record",
+        "write_record", "write_whole",
         "Part", "Progress", "track", "Interrupt", "StoppedError",
         "StoreError", "Stored", "differences", "is_store", "read_store", "write_store", "stream_for", "one_thread",
         "MissingExtraError", "between", "complaint", "one_of", "positive", "require", "shape",

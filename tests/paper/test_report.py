@@ -9,7 +9,6 @@ import pytest
 
 from linearcore import LinearCore
 from linearcore.analysis import certify, regret_ratio
-from linearcore.runtime import write_record
 from linearcore_paper.experiments import EXPERIMENTS
 from linearcore_paper.report import write_report
 from linearcore_paper.report._evidence import LIVE
@@ -18,7 +17,8 @@ from linearcore_paper.report._figures import inline_svg
 from linearcore_paper.report._page import _ICONS, _ORDER, _parted
 from linearcore_paper.report._results import CATALOGUE, NAMES, number, plain
 from linearcore_paper.report.corrections import CORRECTIONS
-from linearcore_paper.runner import VERDICTS
+from linearcore_paper.runner import VERDICTS, results_folder
+from tests.paper.outcomes import write_conclusion
 
 CLAIMS = [
     dict(zip(("claim", "paper", "ours", "verdict", "correction"), row, strict=True))
@@ -34,16 +34,15 @@ CLAIMS = [
 def fake_results(out: Path, names: tuple[str, ...] = ("rates", "thresholds"), draw=None) -> Path:
     """An output folder as the runner leaves it, with `draw(path, name)` for the figures."""
     for name in names:
-        folder = out / name
-        folder.mkdir(parents=True)
-        write_record(
-            folder / "results.json",
+        write_conclusion(
+            out,
+            name,
             command=f"linearcore reproduce {name}",
             settings={"scale": "smoke", "deltas": [1e-4, 1e-1], "device": "cpu"},
             results={"claims": CLAIMS, "data": {}, "alt": f"Curves of {name} & their limits"},
             seed=7,
         )
-        (draw or tiny_svg)(folder / f"{name}.svg", name)
+        (draw or tiny_svg)(results_folder(out, name) / f"{name}.svg", name)
     return out
 
 
@@ -189,17 +188,18 @@ def test_a_missing_figure_is_said_and_a_picture_takes_its_place(tmp_path):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (lambda record: "{", "no JSON"),
-        (lambda record: "[]", "format"),
+        (lambda record: "{\n", "a record in every line"),
+        (lambda record: "[]\n", "a record in every line"),
+        (lambda record: {**record, "format": 99}, "a record in every line"),
         (lambda record: {**record, "results": []}, "`results` must be an object"),
         (lambda record: {**record, "results": {"claims": [{"claim": "x"}]}}, "claim"),
         (lambda record: {**record, "results": {"claims": [{**CLAIMS[0], "verdict": "maybe"}]}}, "'maybe'"),
     ],
 )
 def test_a_broken_file_is_named_in_one_line(tmp_path, change, complaint):
-    path = fake_results(tmp_path) / "rates" / "results.json"
+    path = fake_results(tmp_path) / "rates" / "results.jsonl"
     broken = change(json.loads(path.read_text("utf-8")))
-    path.write_text(broken if isinstance(broken, str) else json.dumps(broken), "utf-8")
+    path.write_text(broken if isinstance(broken, str) else json.dumps(broken) + "\n", "utf-8")
     with pytest.raises(ValueError, match=re.escape(complaint)) as error:
         write_report(tmp_path)
     assert str(path) in str(error.value) and "\n" not in str(error.value)
@@ -267,10 +267,10 @@ def test_bounds_on_the_page_are_those_of_the_certificates(base, sides):
         found = certificate.linear_bound
         assert (found.verdict, found.constant) == (two, 2.0)
         if more == "proven":
-            found = certify(surrogate, form.name, 4).linear_bound
+            found = certify(surrogate, form.normalized(False), 4).linear_bound
             assert (found.verdict, found.constant) == ("proven", 2.0)
         # The point that the page names; a search would find it too, in seconds instead of milliseconds.
-        ratio = regret_ratio(surrogate, form.name, [0.402, 0.398, 0.2], prediction=1).ratio
+        ratio = regret_ratio(surrogate, form.normalized(False), [0.402, 0.398, 0.2], prediction=1).ratio
         assert ratio >= 0.5 if more == "proven" else ratio < 0.1
 
 

@@ -6,6 +6,7 @@ are not promised to stay from one version to the next.
 | for | names |
 |---|---|
 | records of what was run | `write_record`, `read_record`, `write_whole`, `environment`, `package_version`, `RECORD_FORMAT` |
+| records of code that is committed | `check_committed`, `made_with_changes` |
 | progress on a terminal or in a log | `Progress`, `Part`, `track` |
 | stopping between two steps | `Interrupt`, `StoppedError` |
 | checkpoints and saved models | `write_store`, `read_store`, `is_store`, `differences`, `Stored`, `StoreError` |
@@ -20,7 +21,9 @@ from linearcore.runtime._interrupt import Interrupt, StoppedError
 from linearcore.runtime._progress import Part, Progress, track
 from linearcore.runtime._record import (
     RECORD_FORMAT,
+    check_committed,
     environment,
+    made_with_changes,
     package_version,
     read_record,
     write_record,
@@ -39,10 +42,12 @@ __all__ = [
     "StoreError",
     "Stored",
     "between",
+    "check_committed",
     "complaint",
     "differences",
     "environment",
     "is_store",
+    "made_with_changes",
     "one_of",
     "one_thread",
     "package_version",
