@@ -18,10 +18,10 @@ class Networks:
         seeds: S seeds, one per start.
         copies: R, how many networks start from each.
         sizes: inputs, hidden units, outputs.
-        behind: the last layer: "" for none, "normed" for `linearcore.NormedScores`, "balanced" for those with the sphere.
+        is_normed: whether they end in `linearcore.NormedScores`.
     """
 
-    def __init__(self, seeds: Sequence[int], copies: int, sizes: tuple[int, int, int], *, behind: str = "") -> None:
+    def __init__(self, seeds: Sequence[int], copies: int, sizes: tuple[int, int, int], *, is_normed: bool = False) -> None:
         inputs, hidden, outputs = sizes
         generators = [torch.Generator().manual_seed(seed) for seed in seeds]
         self.seeds, self.copies = tuple(seeds), copies
@@ -36,16 +36,17 @@ class Networks:
             )
         ]
 
-        self.norm = NormedStack(len(seeds) * copies, outputs, sphere=behind == "balanced") if behind else None
+        self.norm = NormedStack(len(seeds) * copies, outputs) if is_normed else None
 
     def scores(self, inputs: Tensor, *, is_training: bool = False) -> Tensor:
         """Scores (S·R, B, C) for inputs (S·R, B, D), each network its own."""
         first, first_bias, second, second_bias = self.parameters
         hidden = torch.baddbmm(first_bias, inputs, first).relu()
-        # Without a sphere a norm takes any bias away, whose gradient is rounding, which Adam makes as large as any other.
-        is_biased = self.norm is None or self.norm.sphere
-        scores = torch.baddbmm(second_bias, hidden, second) if is_biased else torch.bmm(hidden, second)
-        return scores if self.norm is None else self.norm.train(is_training)(scores)
+        if self.norm is None:
+            return torch.baddbmm(second_bias, hidden, second)
+        # The norm removes any bias. Its gradient would be rounding alone, which Adam makes as large as any other.
+        normed: Tensor = self.norm.train(is_training)(torch.bmm(hidden, second))
+        return normed
 
     def accuracy(self, inputs: Tensor, labels: Tensor) -> Tensor:
         """Share of right answers, (S, R), on inputs (S, B, D); labels (S, R, B), or (S, 1, B) for all copies alike."""

@@ -1,7 +1,7 @@
 """The demo: one small network, several losses, digits whose training labels are partly wrong.
 
 What is held equal: for each seed, every loss gets the same split, the same wrong labels, the same initial weights and the
-same batches; the unhinged and the balanced loss alone have batch norm behind their scores. What is chosen: for each loss and
+same batches; the unhinged loss alone has batch norm behind its scores. What is chosen: for each loss and
 rate one learning rate from one grid, the one with the best mean accuracy over the seeds on a validation part whose labels
 are as wrong as the training labels. Test labels are clean and play no part in the choice.
 """
@@ -23,7 +23,7 @@ from linearcore_paper.demo._digits import NUM_CLASSES, Digits, noisy_digits
 from linearcore_paper.demo._networks import Loss, Networks, train
 
 #: What the demo compares, in the order of the table: two usual losses, two robust rivals, the linear-core loss in its three
-#: forms, and the robust ones. Hinge and linear-core losses are the same call with another φ.
+#: forms, and the robust one. Hinge and linear-core losses are the same call with another φ.
 LOSSES: dict[str, Loss] = {
     "cross-entropy": partial(F.cross_entropy, reduction="none"),
     "hinge": partial(lc.multiclass_loss, surrogate=lc.Hinge(), form="pairwise", reduction="none"),
@@ -33,10 +33,9 @@ LOSSES: dict[str, Loss] = {
     "LC centered": partial(lc.multiclass_loss, surrogate=lc.LinearCore(), form="centered", reduction="none"),
     "LC logodds": partial(lc.multiclass_loss, surrogate=lc.LinearCore(), form="logodds", reduction="none"),
     "LC robust": partial(robust_loss, reduction="none"),
-    "LC balanced": partial(robust_loss, norm="class", reduction="none"),
 }
-#: Whose scores are normalised over the batch: one has no least value, and they would grow without end; one is about that.
-BEHIND = {"unhinged, normed": "normed", "LC balanced": "balanced"}
+#: Losses whose scores are normalised over the batch: without a minimum they would diverge.
+NORMED = ("unhinged, normed",)
 
 
 @dataclass(frozen=True)
@@ -147,7 +146,7 @@ def _measure(
     with progress.part(name, len(settings.learning_rates) * settings.epochs) as part:
         for learning_rate in settings.learning_rates:
             sizes = (64, settings.hidden, NUM_CLASSES)
-            networks = Networks(settings.all_seeds, len(settings.rates), sizes, behind=BEHIND.get(name, ""))
+            networks = Networks(settings.all_seeds, len(settings.rates), sizes, is_normed=name in NORMED)
             for _ in train(
                 networks,
                 digits.train_inputs,

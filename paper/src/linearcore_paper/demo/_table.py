@@ -46,7 +46,7 @@ def legend(result: DemoResult) -> str:
         f"{marks}; {seeds}.\n"
         f"Learning rate from {{{grid}}}, chosen for each loss and rate on 300 held-out digits whose labels are as wrong as "
         f"the training labels; {settings.epochs} epochs of Adam, {settings.hidden} hidden units, same for all. The "
-        "unhinged loss has no least value, so that its scores are normed over the batch; so are those of LC balanced."
+        "unhinged loss has no least value, so that its scores are normed over the batch."
     )
 
 
