@@ -2,7 +2,6 @@
 
 from copy import deepcopy
 
-import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -53,18 +52,17 @@ def test_side_by_side_is_one_by_one():
             torch.testing.assert_close(together[index], alone(inputs[row]), rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize(("behind", "sphere"), [("normed", False), ("balanced", True)])
-def test_normed_scores_are_those_of_the_layer_each_network_for_itself(behind, sphere):
+def test_normed_scores_are_those_of_the_layer_each_network_for_itself():
     """In training and after it. Trained ones are not compared: Adam makes steps of gradients that are rounding alone."""
     inputs, _ = data()
     stacked = inputs.repeat_interleave(COPIES, 0) + torch.arange(len(SEEDS) * COPIES)[:, None, None]
-    networks = Networks(SEEDS, COPIES, (6, 5, 3), behind=behind)
-    layers = (nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3, bias=sphere), NormedScores(3, sphere=sphere))
+    networks = Networks(SEEDS, COPIES, (6, 5, 3), is_normed=True)
+    layers = (nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3, bias=False), NormedScores(3))
     alone = [nn.Sequential(*deepcopy(layers)) for _ in stacked]
     with torch.no_grad():
         for index, network in enumerate(alone):
-            first, first_bias, second, second_bias = (parameter[index] for parameter in networks.parameters)
-            values = (first.T, first_bias[0], second.T, *([second_bias[0]] if sphere else []))
+            first, first_bias, second, _ = (parameter[index] for parameter in networks.parameters)
+            values = (first.T, first_bias[0], second.T)
             for parameter, value in zip(network.parameters(), values, strict=True):
                 parameter.copy_(value)
         for rows in torch.arange(COUNT).split(16):
@@ -77,7 +75,7 @@ def test_normed_scores_are_those_of_the_layer_each_network_for_itself(behind, sp
 
 def test_a_last_batch_of_one_has_no_norm_of_its_own():
     inputs, labels = data()
-    networks = Networks(SEEDS, COPIES, (6, 5, 3), behind="normed")
+    networks = Networks(SEEDS, COPIES, (6, 5, 3), is_normed=True)
     assert list(train(networks, inputs, labels, cross_entropy, learning_rate=0.01, epochs=1, batch_size=COUNT - 1)) == [1]
     assert networks.scores(inputs.repeat_interleave(COPIES, 0)).isfinite().all()
 

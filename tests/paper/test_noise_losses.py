@@ -16,7 +16,7 @@ from linearcore_paper.experiments.gradient_histogram.gradients import (
     share_at_one,
 )
 from linearcore_paper.experiments.noise.images import LAWS, draw_labels, read_images
-from linearcore_paper.experiments.noise.losses import LOSSES, WIDE_CORE
+from linearcore_paper.experiments.noise.losses import LOSSES, NORMED_CORE
 from linearcore_paper.experiments.noise.methods import METHODS, SMALL_METHODS, Config, best_of
 from linearcore_paper.experiments.noise.training import known_about
 from linearcore_paper.vision import Images, describe
@@ -39,15 +39,13 @@ def test_losses_are_what_their_names_say():
         "gce-normed": (1 - p**0.7) / 0.7,
         # One-sided, logistic, τ = 1, mean over competitors.
         "lc": torch.where(MARGINS <= 1, 1 - MARGINS + 2 * math.log(2), 2 * F.softplus(1 - MARGINS)).mean(1),
+        "lc-sum": LinearCore(tau=1.0).value(MARGINS).sum(1),
+        "lc-normed": LinearCore(tau=1.0).value(MARGINS).mean(1),
+        "lc-wide": NORMED_CORE.value(MARGINS).mean(1),
         "logodds": torch.where(odds <= 1, 1 - odds + 2 * math.log(2), 2 * F.softplus(1 - odds)),
         "unhinged": 1 - MARGINS.mean(1),
         # All of a sphere lies in the core.
         "robust": 2 + 2 * math.log(2) - 10 / 9 * on_sphere.gather(1, LABELS[:, None]).squeeze(1),
-        "shared": WIDE_CORE.value(
-            (MARGINS / centred.square().sum(1).mean().sqrt()).reshape(-1)
-        ).reshape(64, 9).mean(1),
-        # Scores that come normed.
-        "balanced": WIDE_CORE.value(0.3 * MARGINS.reshape(-1)).reshape(64, 9).mean(1),
     }  # fmt: skip
     assert list(expected) == list(LOSSES)
     for key, values in expected.items():
@@ -60,8 +58,6 @@ def test_names_of_losses_tell_everything_that_decides():
     told = {
         "lc": ("tau=1", "sides=1", "'pairwise'", "normalize=True"),
         "robust": ("tau=2", "radius=1.0"),
-        "shared": ("tau=2", "radius=1.0", "norm='batch'"),
-        "balanced": ("tau=2", "radius=1.0", "norm='class'"),
     }
     for key, words in told.items():
         name = describe(LOSSES[key].make({}))
@@ -77,7 +73,7 @@ def test_every_configuration_can_be_used_and_differs(key):
     assert METHODS[key].is_tuned == (key not in ("ce", "lc"))
     if not METHODS[key].is_tuned:
         assert configs == (Config(scale=1.0, decay=5e-4),)
-    assert set(SMALL_METHODS) == {"ce", "lc", "balanced"}
+    assert set(SMALL_METHODS) == {"ce", "lc", "robust"}
 
 
 def test_choice_is_the_first_of_the_best_that_did_not_fail():

@@ -17,11 +17,11 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the picture and the record.")] = Path("linearcore-demo"),
     as_json: Annotated[bool, typer.Option("--json", help="Print the record instead of the table.")] = False,
 ) -> None:
-    """Train one small network with nine losses on digits whose training labels are partly wrong.
+    """Train one small network with eight losses on digits whose training labels are partly wrong.
 
-    Cross-entropy, hinge, GCE, the unhinged loss, the linear-core loss in its three forms and the robust one, plain and
-    balanced, get the same network, start, batches and wrong labels. The table says how well each reads clean test digits,
-    whoever wins. Takes a minute or two; writes demo.png, demo.svg and demo.json.
+    Cross-entropy, hinge, GCE, the unhinged loss, the linear-core loss in its three forms and the robust one get the same
+    network, start, batches and wrong labels. The table says how well each reads clean test digits, whoever wins.
+    Takes a minute or two; writes demo.png, demo.svg and demo.json.
 
     \b
     Examples
