@@ -24,7 +24,8 @@ from linearcore.losses import robust_loss
 from linearcore.losses.baselines import cross_entropy, generalized_cross_entropy, unhinged
 from linearcore.runtime import Progress, write_record
 from linearcore_paper.experiments.noise.images import check_data, draw_labels, read_images
-from linearcore_paper.vision import Recipe, Run, describe, hold_out, train_many
+from linearcore_paper.experiments.noise.losses import name_of
+from linearcore_paper.vision import Recipe, Run, hold_out, train_many
 
 OUT = Path(__file__).parent / "results" / "robust_search.json"
 LAW, RATE = "instance", 0.4
@@ -121,7 +122,7 @@ def search(
     settings = {
         "device": args.device,
         "held_out": len(held),
-        "losses": {name: describe(CANDIDATES[name]) for name in names},
+        "losses": {name: name_of(CANDIDATES[name]) for name in names},
         "noise": {"law": LAW, "labels": noisy.hash, "rate": RATE, "seed": args.seed},
         "recipe": recipe.to_json(),
         "source": source,

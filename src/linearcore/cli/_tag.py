@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from linearcore._torch import is_compiler_error
-from linearcore.cli._device import check_device
-from linearcore.cli._usage import INTERRUPTED, UsageError, usage_errors
+from linearcore.cli._usage import INTERRUPTED, UsageError, check_device, usage_errors
 
 if TYPE_CHECKING:
     from linearcore.tagging import Tagged, Tagger, Trained, Training

@@ -1,8 +1,8 @@
 """From a treebank file to a saved tagger and back: readers, encoders, training, evaluation, saved models.
 
 `train` and `Tagger` are what most need. Their parts are for training loops of one's own, and may change: `Vocabulary`,
-`Corpus`, `Batch` and `Bucket` turn sentences into batches; `TaggingModel`, `make_optimizer`, `rate_at`, `Stepper` and
-`GraphStepper` train on them.
+`Corpus`, `Batch` and `Bucket` turn sentences into batches; `TaggingModel`, `make_optimizer`, `rate_at` and `Stepper` train
+on them.
 """
 
 from linearcore.runtime import StoppedError
@@ -11,7 +11,7 @@ from linearcore.tagging._corpus import Batch, Corpus, Tagged, digest, split_dev
 from linearcore.tagging._evaluation_report import evaluation_report
 from linearcore.tagging._model import TaggingModel
 from linearcore.tagging._settings import Training
-from linearcore.tagging._steps import GraphStepper, Stepper, make_optimizer, rate_at
+from linearcore.tagging._steps import Stepper, make_optimizer, rate_at
 from linearcore.tagging._tagger import Tagger
 from linearcore.tagging._training import Trained, train
 from linearcore.tagging._vocabulary import Vocabulary
@@ -20,7 +20,6 @@ __all__ = [
     "Batch",
     "Bucket",
     "Corpus",
-    "GraphStepper",
     "Stepper",
     "StoppedError",
     "Tagged",

@@ -25,6 +25,8 @@ class ChainConfig(PretrainedConfig):
         rank: of the transitions F Tᵀ; None is a full matrix.
         surrogate: of "lc": arguments of `LinearCore`, any of base (a name), tau, sides, sharpness; None is its defaults.
         form: of "lc": "logodds", "pairwise" or "centered"; None is "logodds".
+        normalize: of "lc": the mean over the candidates (True) or their sum (False), as in `LinearCoreChain`; None is what
+            the form's name means there. It is always saved; files of earlier versions have none and mean the sum.
         constraints: "bio", "bioes" or "bmes": the rules of that scheme, read off the labels, hold in training and decoding.
         dropout: of the hidden states.
         beam: width of the beam that decodes; 0 is exact search, None is exact for up to `MOST_EXACT` labels and `BEAM`
@@ -56,6 +58,7 @@ class ChainConfig(PretrainedConfig):
         dropout: float = 0.1,
         beam: int | None = None,
         unary: float | None = None,
+        normalize: bool | None = None,
         **others: Any,
     ) -> None:
         one_of("loss", loss, LOSSES)
@@ -72,12 +75,28 @@ class ChainConfig(PretrainedConfig):
         self.dropout = dropout
         self.beam = beam
         self.unary = unary
+        self.normalize = normalize
         self._require_use()
+
+    @classmethod
+    def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> "ChainConfig":
+        """As in transformers. A form without `normalize` was saved when a form's name meant the sum."""
+        if config_dict.get("form") is not None:
+            config_dict = {"normalize": False, **config_dict}
+        found: ChainConfig = super().from_dict(config_dict, **kwargs)
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in transformers, with `normalize` written out: what a name means may change, what was trained does not."""
+        found: dict[str, Any] = super().to_dict()
+        if self.form is not None and self.normalize is None:
+            found["normalize"] = LinearCoreChain(2, **self._linear_core()).form.is_mean
+        return found
 
     def _require_use(self) -> None:
         """Raises over an option that the loss would ignore, or whose value is none."""
         useful = {name: ["lc", "crf", "ssvm"] for name in ("rank", "constraints", "beam")}
-        useful |= {name: ["lc"] for name in ("surrogate", "form", "unary")}
+        useful |= {name: ["lc"] for name in ("surrogate", "form", "unary", "normalize")}
         for name, losses in useful.items():
             if getattr(self, name) is not None and self.loss not in losses:
                 must = f"be None for the loss {self.loss!r}"
@@ -110,12 +129,17 @@ class ChainConfig(PretrainedConfig):
             return None
         options: dict[str, Any] = {"rank": self.rank, "constraints": self._rules(), "strict_mask": False}
         if make is LinearCoreChain:
-            options |= {
-                "surrogate": LinearCore(**self.surrogate or {}),
-                "form": self.form or "logodds",
-                "unary": self.unary or 0.0,
-            }
+            options |= self._linear_core()
         return make(self.num_labels, batch_first=True, **options)
+
+    def _linear_core(self) -> dict[str, Any]:
+        """What only `LinearCoreChain` takes."""
+        return {
+            "surrogate": LinearCore(**self.surrogate or {}),
+            "form": self.form or "logodds",
+            "normalize": self.normalize,
+            "unary": self.unary or 0.0,
+        }
 
     def _rules(self) -> Constraints | None:
         if self.constraints is None:

@@ -9,7 +9,7 @@ from typing import Any, Self
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoConfig, AutoModelForTokenClassification, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.modeling_outputs import TokenClassifierOutput
 
 from linearcore._checks import complaint
@@ -79,6 +79,7 @@ class ChainForTokenClassification(PreTrainedModel):
         dropout: float = 0.1,
         beam: int | None = None,
         unary: float | None = None,
+        normalize: bool | None = None,
     ) -> Self:
         """A pre-trained encoder with a fresh projection and head, to be trained.
 
@@ -86,7 +87,7 @@ class ChainForTokenClassification(PreTrainedModel):
             path: a local folder, or a name on the hub; weights are read from safetensors only.
             tokenizer: says which tokens begin a word; None is that of `path`, and without one there every token is a word.
             labels: their names, in the order of their indices.
-            loss, rank, surrogate, form, constraints, dropout, beam, unary: as in `ChainConfig`.
+            loss, rank, surrogate, form, constraints, dropout, beam, unary, normalize: as in `ChainConfig`.
 
         Raises:
             ValueError: in one line, if there is no such encoder, or if an option or a label is wrong.
@@ -96,7 +97,7 @@ class ChainForTokenClassification(PreTrainedModel):
             must, advice = "be different names, at least one", "list them in the order of their indices"
             raise ValueError(complaint("labels", must, repr(names[:10]), advice))
         config = ChainConfig(
-            None, loss, rank, surrogate, form, constraints, dropout, beam, unary,
+            None, loss, rank, surrogate, form, constraints, dropout, beam, unary, normalize,
             id2label=dict(enumerate(names)), label2id={name: index for index, name in enumerate(names)},
         )  # fmt: skip
         encoder = pretrained_encoder(path)
@@ -243,3 +244,18 @@ class ChainForTokenClassification(PreTrainedModel):
         if self.head is not None and self.head.constraints is not None:
             for name, buffer in self.head.named_buffers(recurse=False):
                 buffer.copy_(getattr(self.head.constraints, name.removeprefix("_allowed_")))
+
+
+def register() -> None:
+    """Lets AutoConfig and AutoModelForTokenClassification read saved chains, and pipelines call them by name.
+
+    Importing does not do it, since it changes what transformers does in the whole process. Twice is once.
+
+    Example:
+        >>> from transformers import AutoConfig
+        >>> register()
+        >>> type(AutoConfig.for_model("linearcore-chain", num_labels=3)).__name__
+        'ChainConfig'
+    """
+    AutoConfig.register(ChainConfig.model_type, ChainConfig, exist_ok=True)
+    AutoModelForTokenClassification.register(ChainConfig, ChainForTokenClassification, exist_ok=True)
