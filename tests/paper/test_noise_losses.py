@@ -1,6 +1,5 @@
 """What the runs of `noise` are made of: losses, choices, wrong labels, and what training scores say."""
 
-import json
 import math
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from linearcore.surrogates import LinearCore
+from linearcore_paper.experiments import noise
 from linearcore_paper.experiments.gradient_histogram.gradients import (
     BINS,
     described,
@@ -21,9 +21,10 @@ from linearcore_paper.experiments.noise.images import LAWS, draw_labels, read_im
 from linearcore_paper.experiments.noise.losses import LOSSES, NORMED_CORE, name_of
 from linearcore_paper.experiments.noise.methods import METHODS, SMALL_METHODS, Config, best_of
 from linearcore_paper.experiments.noise.training import known_about
+from linearcore_paper.runner import ResultsFile
 from linearcore_paper.vision import Images
 
-RECORDS = Path(__file__).parents[2] / "docs" / "results" / "paper"
+EXPERIMENTS = Path(noise.__file__).parents[1]
 SCORES = 3 * torch.randn(64, 10, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 LABELS = torch.arange(64) % 10
 OWN = SCORES.gather(1, LABELS[:, None])
@@ -67,11 +68,10 @@ def test_names_of_losses_tell_everything_that_decides():
         assert all(word in name for word in words), name
 
 
-@pytest.mark.parametrize("key", ["ce", "gce", "lc", "logodds", "unhinged", "robust"])
+@pytest.mark.parametrize("key", LOSSES)
 def test_committed_runs_are_found_by_the_names_of_today(key):
-    records = [json.loads(path.read_text()) for path in RECORDS.glob("*/parts/*.json")]
-    recorded = {record["settings"]["loss"] for record in records if "noise" in record["settings"]}
-    assert name_of(LOSSES[key].make({"q": 0.5} if key == "gce" else {})) in recorded
+    recorded = {record["settings"]["loss"] for record in ResultsFile(EXPERIMENTS, "noise").parts.values()}
+    assert name_of(LOSSES[key].make({"q": 0.5} if key.startswith("gce") else {})) in recorded
 
 
 @pytest.mark.parametrize("key", METHODS)
