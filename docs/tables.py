@@ -65,12 +65,9 @@ def source(name: str, record: dict[str, Any], link: str) -> list[str]:
     machine = where["device"] if str(settings.get("device", "cpu")).startswith("cuda") else where["cpu"]
     runs_on = "; ".join(settings.get("runs_on", [f"{machine}, torch {where['torch']}"]))
     dirty = settings.get("runs_with_uncommitted_changes")
-    mark = f" {dirty} of the runs were made" if dirty else " Made" if made_with_changes(where) else ""
-    return [
-        f"Record: [{name}]({link}), `{record['command']}`, {runs_on}."
-        + (f"{mark} with uncommitted changes." if mark else ""),
-        "",
-    ]
+    made = f"{dirty} of the runs were made" if dirty else "Made" if made_with_changes(where) else ""
+    mark = f" {made} with uncommitted changes." if made else ""
+    return [f"Record: [{name}]({link}), `{record['command']}`, {runs_on}.{mark}", ""]
 
 
 # ---- cells and shapes of tables ----
@@ -205,12 +202,8 @@ def seconds(row: Any) -> str:
 
 
 _LINEAR_CORES = ("lc", "lc-rank", "lc-sampled")
-pivot(
-    "many_tags_accuracy",
-    "tagging",
-    "test accuracy, %",
-    many_tags(("ce", "crf", *_LINEAR_CORES), lambda row: cell(row["test"], ".2f")),
-)
+pivot("many_tags_accuracy", "tagging", "test accuracy, %",
+      many_tags(("ce", "crf", *_LINEAR_CORES), lambda row: cell(row["test"], ".2f")))  # fmt: skip
 pivot("many_tags_seconds", "tagging", "seconds to 83 %", many_tags(("ce", "broadcast", "crf", *_LINEAR_CORES), seconds))
 listed("many_tags_memory", "tagging", lambda results: (
     {"label": results["data"]["labels"][key], "peak": peak, "memory": results["data"]["memory"].get(key)}
@@ -326,21 +319,6 @@ pivot("l", "corrections", "logistic base", lambda results: (
     for side, name in (("one-sided", "1_sided"), ("two-sided", "2_sided"))
     for tau, value in zip(results["l"]["tau"], results["l"][name][key], strict=True)
 ))  # fmt: skip
-
-
-def push(results: Any) -> Cells:
-    """How large the gradients of wrong and of correct labels are."""
-    everyone, alone = results["data"]["readings"]
-    for name, run in results["data"]["runs"].items():
-        found, counts = run["readings"][everyone], run["readings"][alone]["wrong"]["counts"]
-        yield "mean gradient of a wrong label", name.upper(), f"{found['wrong']['mean']:.3f}"
-        yield "mean gradient of a correct label", name.upper(), f"{found['right']['mean']:.3f}"
-        yield "wrong labels' share of all gradients, %", name.upper(), f"{100 * found['wrong']['share_of_push']:.1f}"
-        yield "wrong labels above 0.98, strongest competitor only, %", name.upper(), f"{100 * counts[-1] / sum(counts):.1f}"
-        yield "wrong labels learned, %", name.upper(), f"{run['wrong_learned']:.1f}"
-
-
-pivot("push", "gradient-histogram", "after epoch 40", push)
 
 
 def main() -> None:
