@@ -10,9 +10,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import linearcore as lc
-from linearcore.analysis import certify, transform
+from linearcore.analysis import certify, conditional_risk, transform
 from linearcore.forms import Form, Labels, LinearMargins
+from linearcore.heads import ChainHead
 from linearcore.proposals import Proposal, Uniform
+from linearcore.structures import Cost, Sequences, Sites, path_score
 from linearcore.surrogates import Surrogate
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -180,3 +182,77 @@ def test_a_proposal() -> None:
     assert abs(float(draws.mean() - exact)) < 4 * float(draws.std()) / 20
     head, layer = lc.LinearCoreChain(7), nn.Linear(4, 7)
     head.sampled_loss(SCORES.float().unsqueeze(1), layer, target.unsqueeze(1), proposal=Halves(), num_samples=3).backward()
+
+
+@dataclass(frozen=True)
+class Distance(Cost):
+    """The mean distance |y'_j − y_j| of tags that are ordered, over the largest."""
+
+    name: ClassVar[str] = "distance"
+    is_additive: ClassVar[bool] = True
+    most: int = 3
+
+    def between(
+        self, answer: Tensor, truth: Tensor, mask: Tensor | None = None, *, dtype: torch.dtype = torch.float32
+    ) -> Tensor:
+        away = (answer - truth).abs().to(dtype) / self.most
+        there = torch.ones_like(truth, dtype=dtype) if mask is None else mask.to(dtype)
+        return (away * there).sum(-1) / there.sum(-1).clamp(min=1)
+
+    def site_costs(self, truth: Tensor, num_tags: int, dtype: torch.dtype = torch.float32) -> Tensor:
+        return (torch.arange(num_tags, device=truth.device) - truth.unsqueeze(-1)).abs().to(dtype) / self.most
+
+
+class Tenth(Distance):
+    """A cost about which nothing is declared: a tenth of the distance."""
+
+    is_additive: ClassVar[bool] = False
+
+    def between(self, *given: Tensor, **how: torch.dtype) -> Tensor:
+        return super().between(*given, **how) / 10
+
+
+SPACE = Sequences(4, 2)
+EMISSIONS, TAGS = SCORES[:2].unsqueeze(1), torch.tensor([[0], [2]])
+TRUTH = (SPACE.outputs == TAGS.t()).all(-1).double()
+
+
+def every_score(head: ChainHead) -> Tensor:
+    sites = Sites.of(torch.ones(2, SPACE.size, dtype=torch.bool))
+    emissions = EMISSIONS.expand(-1, SPACE.size, -1)
+    return path_score(emissions, head.chain(emissions), SPACE.outputs.t(), sites).detach()
+
+
+def test_a_cost_in_a_search() -> None:
+    head = lc.ChainSSVM(4, cost=Distance()).double()
+    scores, costs = every_score(head), 2 * SPACE.cost(Distance()) @ TRUTH
+    torch.testing.assert_close(head.loss(EMISSIONS, TAGS, reduction="sum").detach(), (scores + costs - scores @ TRUTH).max())
+    with pytest.raises(ValueError, match="`cost` must be a sum over sites, or 1 for every wrong answer, .*, got Tenth"):
+        lc.ChainSSVM(4, cost=Tenth())
+
+
+@pytest.mark.parametrize("form", ("sum", "centered"))
+@pytest.mark.parametrize("cost", (Distance(), Tenth()))
+def test_a_cost_in_the_estimators(form: str, cost: Cost) -> None:
+    head, stream = lc.LinearCoreChain(4, cost=cost).double(), torch.Generator().manual_seed(1)
+    exact = conditional_risk(head.surrogate, f"structured-{form}", every_score(head), TRUTH, outputs=SPACE, cost=cost)
+    how = {"form": form, "num_samples": 1000, "generator": stream}
+    found = torch.stack([head.structured(EMISSIONS, TAGS, objective="raw", **how) for _ in range(40)]).detach()
+    assert abs(float(found.mean()) - float(exact)) < 4 * float(found.std()) / math.sqrt(40)
+    with pytest.raises(ValueError, match="`cost` must declare its `log_similarity_mass` to be normalised, got "):
+        head.structured(EMISSIONS, TAGS, **how)
+
+
+def test_a_cost_without_weights_of_sites() -> None:
+    head = lc.LinearCoreChain(4, cost=Distance()).double()
+    with pytest.raises(ValueError, match="`cost` must have a weight for each site, got Distance; take 'hamming', or"):
+        head.loss(EMISSIONS, TAGS)
+
+
+def test_a_cost_in_the_consistency_lab() -> None:
+    # The centered form's bound is for every cost; that of classes is for the zero-one cost alone.
+    proven = certify(lc.LinearCore(), "structured-centered", outputs=Sequences(3, 2), cost=Distance(2))
+    assert proven.linear_bound.verdict == "proven" and proven.to_json()["cost"] == "Distance(most=2)"
+    for outputs in (Sequences(2), Sequences(3)):
+        found = certify(lc.LinearCore(), "centered", outputs=outputs, cost=Tenth(2), starts=30)
+        assert found.linear_bound.verdict in ("supported", "refuted")

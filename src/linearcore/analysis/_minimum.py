@@ -14,7 +14,7 @@ from linearcore.analysis._risk import Risk
 from linearcore.analysis._solve import TOLERANCE, Solution, minimise
 from linearcore.forms import LinearMargins
 from linearcore.losses import Form
-from linearcore.structures import Sequences
+from linearcore.structures import Cost, Sequences
 from linearcore.surrogates import Hinge, Surrogate
 
 
@@ -44,7 +44,7 @@ def conditional_risk(
     probabilities: npt.ArrayLike,
     *,
     outputs: Sequences | int | None = None,
-    cost: str = "zero-one",
+    cost: str | Cost = "zero-one",
 ) -> float:
     """Σ_y p_y ℓ(scores, y): the expected surrogate loss at one input.
 
@@ -54,7 +54,7 @@ def conditional_risk(
         scores: (M,), one for each output.
         probabilities: (M,).
         outputs: the output space; left out, plain classes.
-        cost: "zero-one" or "hamming", for structured forms.
+        cost: "zero-one", "hamming" or a `Cost`, for structured forms.
 
     Example:
         >>> from linearcore import Hinge
@@ -78,7 +78,7 @@ def minimal_risk(
     probabilities: npt.ArrayLike,
     *,
     outputs: Sequences | int | None = None,
-    cost: str = "zero-one",
+    cost: str | Cost = "zero-one",
     family: str = "free",
 ) -> Minimum:
     """The least conditional risk over the scores that a family can give, with a certificate.
@@ -104,7 +104,7 @@ def minimal_risk(
 
 
 def problem_of(
-    form: str | Form, probabilities: npt.ArrayLike, outputs: Sequences | int | None, cost: str, family: str
+    form: str | Form, probabilities: npt.ArrayLike, outputs: Sequences | int | None, cost: str | Cost, family: str
 ) -> Problem:
     """The problem that the arguments of the public functions describe."""
     shape = np.shape(probabilities)

@@ -7,14 +7,15 @@ import torch
 from torch import Tensor
 
 from linearcore._checks import complaint, one_of
-from linearcore.forms import FORMS, Form, LinearMargins, MarginSystem
-from linearcore.structures import COSTS, FAMILIES, Sequences
+from linearcore.forms import FORMS, Form, MarginSystem
+from linearcore.structured import STRUCTURED_FORMS as OVER_OUTPUTS
+from linearcore.structured import StructuredForm
+from linearcore.structures import FAMILIES, Cost, Sequences, resolve_cost
 from linearcore.surrogates import Surrogate
 
-_OVER_OUTPUTS = ("structured-sum", "structured-centered")
-_LOCAL = "local-"
+_STRUCTURED, _LOCAL = "structured-", "local-"
 #: Structured forms by name: the paper's double sum, its centered counterpart, and every form site by site.
-STRUCTURED_FORMS = (*_OVER_OUTPUTS, *(_LOCAL + name for name in FORMS))
+STRUCTURED_FORMS = (*(_STRUCTURED + name for name in OVER_OUTPUTS), *(_LOCAL + name for name in FORMS))
 
 
 @dataclass(frozen=True)
@@ -26,19 +27,20 @@ class Problem:
             `Form` says otherwise, or a structured one: "structured-sum", "structured-centered", "local-pairwise",
             "local-centered", "local-logodds".
         outputs: the output space; an integer n means n classes.
-        cost: "zero-one" or "hamming".
+        cost: "zero-one", "hamming" or a `Cost`.
         family: which scores the model can give: "free", "unary" or "chain".
     """
 
     form: str | Form
     outputs: Sequences | int
-    cost: str = "zero-one"
+    cost: str | Cost = "zero-one"
     family: str = "free"
 
     def __post_init__(self) -> None:
         if not isinstance(self.outputs, Sequences):
             object.__setattr__(self, "outputs", Sequences(self.outputs))
-        one_of("cost", self.cost, COSTS)
+        cost = resolve_cost(self.cost)
+        cost.check(self.space.num_tags)
         one_of("family", self.family, FAMILIES)
         if isinstance(self.form, str):
             one_of("form", self.form, (*FORMS, *STRUCTURED_FORMS))
@@ -46,8 +48,9 @@ class Problem:
             advice = f"one of {', '.join((*FORMS, *STRUCTURED_FORMS))}"
             raise TypeError(complaint("form", "be a name or a `Form`", type(self.form).__name__, advice))
         if self.space.length == 1:  # One site: being wrong there is being wrong, and any scores are sums over sites.
-            object.__setattr__(self, "cost", "zero-one")
             object.__setattr__(self, "family", "free")
+            if cost.is_share:
+                object.__setattr__(self, "cost", "zero-one")
 
     @property
     def space(self) -> Sequences:
@@ -77,6 +80,21 @@ class Problem:
             return self.form
         name = self.form.removeprefix(_LOCAL)
         return FORMS[name].normalized(False) if name in FORMS else None
+
+    @property
+    def over_outputs(self) -> StructuredForm | None:
+        """The structured form over whole outputs, or None for another."""
+        return OVER_OUTPUTS.get(self.form_name.removeprefix(_STRUCTURED)) if self.own_form is None else None
+
+    @property
+    def own_cost(self) -> Cost:
+        """The cost itself."""
+        return resolve_cost(self.cost)
+
+    @property
+    def cost_name(self) -> str:
+        """The cost as it is printed."""
+        return str(self.cost)
 
     @cached_property
     def costs(self) -> Tensor:
@@ -115,8 +133,9 @@ class Problem:
             ValueError: if the form does not declare its margins.
         """
         form, size = self.own_form, self.space.size
-        if form is None:
-            return _structured(self.form_name, self.costs, self.basis)
+        if self.over_outputs is not None:
+            return self.over_outputs.margins(self.costs, self.basis)
+        assert form is not None
         if self.is_local:
             own, candidates = _changes(self.space)
         else:
@@ -129,7 +148,9 @@ class Problem:
         return replace(system, weights=system.weights / (candidates.shape[1] - 1)) if form.is_mean else system
 
 
-def problem_on(form: str | Form, num_classes: int | None, outputs: Sequences | None, cost: str, family: str) -> Problem:
+def problem_on(
+    form: str | Form, num_classes: int | None, outputs: Sequences | None, cost: str | Cost, family: str
+) -> Problem:
     """The problem on `num_classes` classes or on `outputs`, whichever is given."""
     given = [choice for choice in (num_classes, outputs) if choice is not None]
     if len(given) != 1:
@@ -141,17 +162,6 @@ def problem_on(form: str | Form, num_classes: int | None, outputs: Sequences | N
 def _changes(space: Sequences) -> tuple[Tensor, Tensor]:
     """For every output and site: its index (G,), and those of its single-site changes (G, |Y|), itself among them."""
     return torch.arange(space.size).repeat_interleave(space.length), space.changes.reshape(-1, space.num_tags)
-
-
-def _structured(name: str, costs: Tensor, basis: Tensor) -> MarginSystem:
-    """The paper's double sum, or its centered counterpart, over whole outputs."""
-    size = len(basis)
-    eye = torch.eye(size, dtype=basis.dtype)
-    if name == "structured-centered":  # Σ_{y'} ℓ(y', y) φ(−(h(y') − mean h))
-        return LinearMargins(costs, basis, 1 / size - eye)
-    # Σ_{y'} (1 − ℓ(y', y)) Σ_{y''≠y'} φ(h(y') − h(y''))
-    outer, inner = (~torch.eye(size, dtype=torch.bool)).nonzero(as_tuple=True)
-    return LinearMargins((1 - costs)[outer], basis, eye[outer] - eye[inner])
 
 
 def as_probabilities(probabilities: object, size: int) -> Tensor:

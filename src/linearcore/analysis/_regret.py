@@ -11,7 +11,7 @@ from linearcore._checks import complaint
 from linearcore.analysis._minimum import problem_of, require_solved, solve
 from linearcore.analysis._problem import Problem, as_probabilities
 from linearcore.losses import Form
-from linearcore.structures import Sequences
+from linearcore.structures import Cost, Sequences
 from linearcore.surrogates import Surrogate
 
 
@@ -40,7 +40,7 @@ def regret_ratio(
     prediction: int,
     *,
     outputs: Sequences | int | None = None,
-    cost: str = "zero-one",
+    cost: str | Cost = "zero-one",
     family: str = "free",
 ) -> RegretRatio:
     """The least surrogate regret over scores that predict `prediction`, divided by its target regret.
