@@ -227,7 +227,7 @@ def test_a_cost_in_a_search() -> None:
     head = lc.ChainSSVM(4, cost=Distance()).double()
     scores, costs = every_score(head), 2 * SPACE.cost(Distance()) @ TRUTH
     torch.testing.assert_close(head.loss(EMISSIONS, TAGS, reduction="sum").detach(), (scores + costs - scores @ TRUTH).max())
-    with pytest.raises(ValueError, match="`cost` must be a sum over sites, or 1 for every wrong answer, .*, got Tenth"):
+    with pytest.raises(ValueError, match=r"`cost` must be a sum over sites, or 1 for every wrong answer, .*, got Tenth"):
         lc.ChainSSVM(4, cost=Tenth())
 
 

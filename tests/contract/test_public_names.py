@@ -85,6 +85,7 @@ def test_public_names_are_these():
         "find_wrong_labels", "flagging_auc", "flagging_precision", "out_of_fold_scores", "read_table", "suspects",
     }  # fmt: skip
     assert set(tagging.__all__) == {
+        "HEADS", "ChainSettings", "Head", "HeadSettings",
         "StoppedError", "Tagged", "Tagger", "Trained", "Training", "evaluation_report", "split_dev", "train",
         "Batch", "Bucket", "Corpus", "GraphStepper", "Stepper", "TaggingModel", "Vocabulary", "digest", "make_optimizer",
         "rate_at",

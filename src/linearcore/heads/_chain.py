@@ -1,6 +1,7 @@
 """What the three chain heads share: parameters, masks, reductions, constraints and decoding."""
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -40,6 +41,8 @@ class ChainHead(nn.Module, ABC):
             torch.compile and in CUDA graphs nothing is checked.
     """
 
+    #: Whether a CUDA graph of the loss may give NaN where an eager step goes over to the log domain.
+    may_underflow: ClassVar[bool] = False
     _allowed_start: Tensor | None
     _allowed_transitions: Tensor | None
     _allowed_end: Tensor | None

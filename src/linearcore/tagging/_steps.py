@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from linearcore.heads import ChainCRF
 from linearcore.tagging._corpus import Batch
 from linearcore.tagging._model import TaggingModel
 from linearcore.tagging._settings import Training
@@ -129,8 +128,7 @@ class GraphStepper(Stepper):
         self._recorded: dict[tuple[int, ...], _Recorded] = {}
         self._stream = torch.cuda.Stream()
         self._pool = torch.cuda.graph_pool_handle()
-        # Inside a graph a CRF cannot go over to the log domain where it should; it says so by NaN.
-        self._may_fail = isinstance(model.head, ChainCRF)
+        self._may_underflow = model.head is not None and model.head.may_underflow
 
     def step(self, batch: Batch, rate: float) -> Tensor:
         """As `Stepper.step`."""
@@ -146,7 +144,7 @@ class GraphStepper(Stepper):
         for static, new in zip(_tensors(recorded.batch), _tensors(batch), strict=True):
             static.copy_(new, non_blocking=True)
         recorded.backward.replay()
-        if self._may_fail and not math.isfinite(float(recorded.loss)):
+        if self._may_underflow and not math.isfinite(float(recorded.loss)):
             self._clear()
             recorded.loss.copy_(self._backward(batch))
         recorded.update.replay()
