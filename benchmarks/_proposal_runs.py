@@ -96,7 +96,11 @@ class GeneratedChains:
     def network(self, method: Method) -> Network:
         """A fresh tagger."""
         out = nn.Linear(self.size.inputs, self.num_tags)
-        head = lc.ChainCRF(self.num_tags) if method.loss == CRF else lc.LinearCoreChain(self.num_tags, form=method.form)
+        head = (
+            lc.ChainCRF(self.num_tags)
+            if method.loss == CRF
+            else lc.LinearCoreChain(self.num_tags, form=method.form, normalize=False)
+        )
         for parameter in (*out.parameters(), *head.parameters()):
             nn.init.zeros_(parameter)
         return Network(lambda inputs, mask: inputs, [], out, head)

@@ -143,7 +143,7 @@ class Tagger(nn.Module):
         corpus: what word forms and tags there are.
         recipe: the sizes.
         sparse: the embedding has sparse gradients, for an optimiser that takes them.
-        form: of the chain's loss.
+        form: of the chain's loss, as a sum over candidates.
     """
 
     def __init__(self, corpus: Corpus, recipe: Recipe, *, sparse: bool = False, form: str = "logodds") -> None:
@@ -153,7 +153,7 @@ class Tagger(nn.Module):
         nn.init.normal_(self.embedding.weight, 0.0, 0.1)
         self.hidden = nn.Linear(5 * recipe.width, recipe.hidden)
         self.out = nn.Linear(recipe.hidden, corpus.num_tags)
-        self.chain = lc.LinearCoreChain(corpus.num_tags, batch_first=True, form=form, rank=recipe.rank)
+        self.chain = lc.LinearCoreChain(corpus.num_tags, batch_first=True, form=form, normalize=False, rank=recipe.rank)
 
     def forward(self, forms: Tensor, mask: Tensor) -> Tensor:
         return self.out(self.states(forms, mask))

@@ -132,7 +132,7 @@ def heads(num_tags: int) -> dict[str, nn.Module]:
     """The contenders by name; those with the full set of parameters start from the same ones."""
     crf = lc.ChainCRF(num_tags)
     found: dict[str, nn.Module] = {TOKENS: TokenCrossEntropy()}
-    found |= {f"LC {form}": lc.LinearCoreChain(num_tags, form=form) for form in FORMS}
+    found |= {f"LC {form}": lc.LinearCoreChain(num_tags, form=form, normalize=False) for form in FORMS}
     found |= {"LC logodds, rank 32": lc.LinearCoreChain(num_tags, rank=32), CRF: crf, "ChainSSVM": lc.ChainSSVM(num_tags)}
     found |= {PEER: torchcrf.CRF(num_tags)} if torchcrf is not None else {}
     found[BROADCAST] = BroadcastCRF(num_tags)

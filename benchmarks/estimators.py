@@ -112,7 +112,10 @@ def trained(task: Task, steps: int, chains: int) -> Model:
     """A tagger after some steps of LC log-odds over all candidates, and the first `chains` of the training chains."""
     num_tags = len(task.law.embeddings)
     with torch.random.fork_rng(devices=[]):
-        layer, heads = nn.Linear(INPUTS, num_tags), {form: lc.LinearCoreChain(num_tags, form=form) for form in FORMS}
+        layer, heads = (
+            nn.Linear(INPUTS, num_tags),
+            {form: lc.LinearCoreChain(num_tags, form=form, normalize=False) for form in FORMS},
+        )
     head = heads["logodds"]
     for parameter in (*layer.parameters(), *head.parameters()):
         nn.init.zeros_(parameter)

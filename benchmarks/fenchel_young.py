@@ -80,7 +80,10 @@ def run_case(num_classes: int, scale: float, args: argparse.Namespace) -> dict[s
 def ratios(middle: tuple[float, ...]) -> dict[str, list[float]]:
     """Regret ratios of every loss along p = (a + δ, a − δ, …)."""
     paths = [[middle[0] + delta, middle[1] - delta, *middle[2:]] for delta in DELTAS]
-    ours = {f"LC {form}": [regret_ratio(lc.LinearCore(), form, p, 1).ratio for p in paths] for form in FORMS}
+    ours = {
+        f"LC {form}": [regret_ratio(lc.LinearCore(), lc.losses.FORMS[form].normalized(False), p, 1).ratio for p in paths]
+        for form in FORMS
+    }
     theirs = {BASELINE: [fenchel_young_regret_ratio(p, 1).ratio for p in paths]}
     return {name: [round(ratio, 5) for ratio in found] for name, found in (theirs | ours).items()}
 

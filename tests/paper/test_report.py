@@ -267,10 +267,10 @@ def test_bounds_on_the_page_are_those_of_the_certificates(base, sides):
         found = certificate.linear_bound
         assert (found.verdict, found.constant) == (two, 2.0)
         if more == "proven":
-            found = certify(surrogate, form.name, 4).linear_bound
+            found = certify(surrogate, form.normalized(False), 4).linear_bound
             assert (found.verdict, found.constant) == ("proven", 2.0)
         # The point that the page names; a search would find it too, in seconds instead of milliseconds.
-        ratio = regret_ratio(surrogate, form.name, [0.402, 0.398, 0.2], prediction=1).ratio
+        ratio = regret_ratio(surrogate, form.normalized(False), [0.402, 0.398, 0.2], prediction=1).ratio
         assert ratio >= 0.5 if more == "proven" else ratio < 0.1
 
 

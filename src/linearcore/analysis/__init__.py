@@ -1,6 +1,7 @@
 """The consistency lab: what a loss guarantees, computed and certified.
 
-Arguments come in the order (surrogate, form, …) everywhere. Forms are sums over competitors here, as in the bounds.
+Arguments come in the order (surrogate, form, …) everywhere. A form's name is its default instance, so "pairwise" and
+"centered" are means over competitors. The paper's bounds are for sums: `Pairwise(normalize=False)`.
 """
 
 from linearcore.analysis._certificate import Certificate, Finding
@@ -10,7 +11,7 @@ from linearcore.analysis._fenchel_young import FenchelYoungPoint, fenchel_young_
 from linearcore.analysis._fenchel_young_regret import fenchel_young_regret_ratio
 from linearcore.analysis._gaps import MinimizabilityGap, minimizability_gap, zero_one_gap
 from linearcore.analysis._minimum import Minimum, NotSolvedError, conditional_risk, minimal_risk
-from linearcore.analysis._problem import STRUCTURED_FORMS, Problem
+from linearcore.analysis._problem import STRUCTURED_FORMS, Local, Problem, named_form
 from linearcore.analysis._rate import Rate, rate
 from linearcore.analysis._regret import RegretRatio, regret_ratio
 from linearcore.analysis._transform import transform
@@ -21,6 +22,7 @@ __all__ = [
     "Counterexample",
     "FenchelYoungPoint",
     "Finding",
+    "Local",
     "MinimizabilityGap",
     "Minimum",
     "NotSolvedError",
@@ -35,6 +37,7 @@ __all__ = [
     "fenchel_young_regret_ratio",
     "minimal_risk",
     "minimizability_gap",
+    "named_form",
     "rate",
     "regret_ratio",
     "transform",

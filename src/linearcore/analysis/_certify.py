@@ -5,8 +5,7 @@ import math
 from linearcore.analysis._certificate import Certificate, Finding
 from linearcore.analysis._counterexample import Counterexample, core_constant, counterexample
 from linearcore.analysis._minimum import can_solve
-from linearcore.analysis._problem import Problem, problem_on
-from linearcore.forms import Form
+from linearcore.analysis._problem import AnyForm, Problem, problem_on
 from linearcore.losses import check_surrogate
 from linearcore.structures import Cost, Sequences
 from linearcore.surrogates import Surrogate, UserBase
@@ -14,7 +13,7 @@ from linearcore.surrogates import Surrogate, UserBase
 
 def certify(
     surrogate: Surrogate,
-    form: str | Form,
+    form: AnyForm,
     num_classes: int | None = None,
     *,
     outputs: Sequences | None = None,
@@ -29,7 +28,8 @@ def certify(
 
     Args:
         surrogate: φ.
-        form: a multi-class form (a sum over competitors, unless a `Form` says otherwise) or a structured one.
+        form: a multi-class form or a structured one; see `Problem`. With a mean over n − 1 competitors, as "centered" has
+            it, the constant of a linear bound is n − 1 times that of the sum.
         num_classes: n; left out, 2 (or what `outputs` says).
         outputs: the output space, for structured forms.
         cost: "zero-one", "hamming" or a `Cost`.
@@ -41,9 +41,9 @@ def certify(
         A `Certificate`; `print` it, or take its `to_json()`.
 
     Example:
-        >>> from linearcore import LinearCore
+        >>> from linearcore import Centered, LinearCore
         >>> from linearcore.analysis import certify
-        >>> certify(LinearCore(tau=0.5), "centered", 5).linear_bound.constant
+        >>> certify(LinearCore(tau=0.5), Centered(normalize=False), 5).linear_bound.constant
         2.0
         >>> certify(LinearCore(), "pairwise", 3, starts=60).linear_bound.verdict
         'refuted'
@@ -86,12 +86,12 @@ def _proven_bound(surrogate: Surrogate, problem: Problem) -> Finding | None:
     if space.size == 2 and problem.own_cost.is_constant:
         return _bound(surrogate, 1 / share, "two classes and a linear core")
     if problem.over_classes and has_bound and problem.family == "free" and problem.own_cost.is_constant:
-        return _bound(surrogate, (space.size - 1 if problem.over_classes.is_mean else 1) / share, _BY_MOVING)
+        return _bound(surrogate, problem.num_averaged / share, _BY_MOVING)
     has_bound_over_outputs = problem.over_outputs is not None and problem.over_outputs.has_linear_bound
     if has_bound_over_outputs and surrogate.core[0] == -math.inf and problem.family == "free":
         return _bound(surrogate, 1 / share, f"{_BY_MOVING}; this says nothing of scores that are sums over sites")
     if by_site and (space.num_tags == 2 or has_bound):
-        return _bound(surrogate, 1 / (share * space.length), "unary scores part into one problem a site")
+        return _bound(surrogate, problem.num_averaged / (share * space.length), "unary scores part into one problem a site")
     return None
 
 

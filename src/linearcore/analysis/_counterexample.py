@@ -10,10 +10,10 @@ from torch import Tensor
 
 from linearcore._checks import complaint
 from linearcore._torch import gamma_draws
-from linearcore.analysis._problem import Problem, problem_on
+from linearcore.analysis._problem import AnyForm, Problem, problem_on
 from linearcore.analysis._regret import surrogate_regrets
 from linearcore.analysis._solve import TOLERANCE
-from linearcore.losses import Form, check_surrogate
+from linearcore.losses import check_surrogate
 from linearcore.runtime import one_thread
 from linearcore.structures import Cost, Sequences
 from linearcore.surrogates import Surrogate
@@ -46,7 +46,8 @@ class Counterexample:
             divided by regret settles.
         searched: how many distributions were solved.
         unsolved: how many were left out because their certificate did not hold.
-        scale: what a linear core of this width could give at most; 1 without a core.
+        scale: what a linear core of this width could give at most, and 1 without a core; for a mean over competitors divided
+            by their number.
     """
 
     ratio: float
@@ -74,7 +75,7 @@ class Counterexample:
 
 def counterexample(
     surrogate: Surrogate,
-    form: str | Form,
+    form: AnyForm,
     num_classes: int | None = None,
     *,
     outputs: Sequences | None = None,
@@ -145,7 +146,7 @@ class _Search:
     def __init__(self, surrogate: Surrogate, problem: Problem, stream: torch.Generator) -> None:
         self.surrogate, self.problem, self.stream = surrogate, problem, stream
         self.searched = self.unsolved = 0
-        self.scale = min(1.0, core_constant(surrogate) or 1.0)
+        self.scale = min(1.0, core_constant(surrogate) or 1.0) / problem.num_averaged
 
     def starts(self, number: int) -> list[_Candidate]:
         """Random and adversarial distributions, each with a prediction.

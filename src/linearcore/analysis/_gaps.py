@@ -56,7 +56,7 @@ def minimizability_gap(
 
     Args:
         surrogate: φ.
-        form: a multi-class form, as a sum over competitors unless a `Form` says otherwise.
+        form: a multi-class form, by name or as a `Form`.
         features: (n, d).
         labels: (n,): class indices, or −1 and +1.
         intercept: whether there is a b.

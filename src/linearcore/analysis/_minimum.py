@@ -9,11 +9,10 @@ from torch import Tensor
 
 from linearcore._checks import complaint
 from linearcore.analysis._kinked import minimise_kinked
-from linearcore.analysis._problem import Problem, as_probabilities
+from linearcore.analysis._problem import AnyForm, Problem, as_probabilities
 from linearcore.analysis._risk import Risk
 from linearcore.analysis._solve import TOLERANCE, Solution, minimise
 from linearcore.forms import LinearMargins
-from linearcore.losses import Form
 from linearcore.structures import Cost, Sequences
 from linearcore.surrogates import Hinge, Surrogate
 
@@ -39,7 +38,7 @@ class Minimum:
 
 def conditional_risk(
     surrogate: Surrogate,
-    form: str | Form,
+    form: AnyForm,
     scores: npt.ArrayLike,
     probabilities: npt.ArrayLike,
     *,
@@ -50,7 +49,7 @@ def conditional_risk(
 
     Args:
         surrogate: φ. Pairs that the losses refuse are allowed here.
-        form: a multi-class form as a sum over competitors, or a structured one; see `Problem`.
+        form: a multi-class form or a structured one; see `Problem`.
         scores: (M,), one for each output.
         probabilities: (M,).
         outputs: the output space; left out, plain classes.
@@ -74,7 +73,7 @@ def conditional_risk(
 
 def minimal_risk(
     surrogate: Surrogate,
-    form: str | Form,
+    form: AnyForm,
     probabilities: npt.ArrayLike,
     *,
     outputs: Sequences | int | None = None,
@@ -104,7 +103,7 @@ def minimal_risk(
 
 
 def problem_of(
-    form: str | Form, probabilities: npt.ArrayLike, outputs: Sequences | int | None, cost: str | Cost, family: str
+    form: AnyForm, probabilities: npt.ArrayLike, outputs: Sequences | int | None, cost: str | Cost, family: str
 ) -> Problem:
     """The problem that the arguments of the public functions describe."""
     shape = np.shape(probabilities)

@@ -19,19 +19,50 @@ STRUCTURED_FORMS = (*(_STRUCTURED + name for name in OVER_OUTPUTS), *(_LOCAL + n
 
 
 @dataclass(frozen=True)
+class Local:
+    """A form over the single-site changes of a sequence, summed over sites. "local-pairwise" is `Local(Pairwise())`."""
+
+    form: Form
+
+    def normalized(self, normalize: bool) -> "Local":
+        """The mean over the changes of a site (True), or their sum."""
+        return Local(self.form.normalized(normalize))
+
+
+AnyForm = str | Form | Local | StructuredForm
+
+
+def named_form(form: AnyForm) -> Form | Local | StructuredForm:
+    """The default instance of a form that is given by name.
+
+    Raises:
+        ValueError, TypeError: if there is no such form.
+    """
+    if isinstance(form, Form | Local | StructuredForm):
+        return form
+    names = (*FORMS, *STRUCTURED_FORMS)
+    if not isinstance(form, str):
+        raise TypeError(complaint("form", "be a name or a `Form`", type(form).__name__, f"one of {', '.join(names)}"))
+    one_of("form", form, names)
+    if form.startswith(_STRUCTURED):
+        return OVER_OUTPUTS[form.removeprefix(_STRUCTURED)]
+    return Local(FORMS[form.removeprefix(_LOCAL)]) if form.startswith(_LOCAL) else FORMS[form]
+
+
+@dataclass(frozen=True)
 class Problem:
     """A form on a finite output space.
 
     Args:
-        form: a multi-class form ("pairwise", "centered", "logodds", or a `Form`), as a *sum* over competitors unless the
-            `Form` says otherwise, or a structured one: "structured-sum", "structured-centered", "local-pairwise",
-            "local-centered", "local-logodds".
+        form: a multi-class form ("pairwise", "centered", "logodds", or a `Form`), or a structured one: "structured-sum",
+            "structured-centered", "local-pairwise", "local-centered", "local-logodds", or a `Local`. A name is the default
+            instance, so "pairwise" is the mean over competitors and `Pairwise(normalize=False)` the sum.
         outputs: the output space; an integer n means n classes.
         cost: "zero-one", "hamming" or a `Cost`.
         family: which scores the model can give: "free", "unary" or "chain".
     """
 
-    form: str | Form
+    form: AnyForm
     outputs: Sequences | int
     cost: str | Cost = "zero-one"
     family: str = "free"
@@ -42,11 +73,7 @@ class Problem:
         cost = resolve_cost(self.cost)
         cost.check(self.space.num_tags)
         one_of("family", self.family, FAMILIES)
-        if isinstance(self.form, str):
-            one_of("form", self.form, (*FORMS, *STRUCTURED_FORMS))
-        elif not isinstance(self.form, Form):
-            advice = f"one of {', '.join((*FORMS, *STRUCTURED_FORMS))}"
-            raise TypeError(complaint("form", "be a name or a `Form`", type(self.form).__name__, advice))
+        object.__setattr__(self, "form", named_form(self.form))
         if self.space.length == 1:  # One site: being wrong there is being wrong, and any scores are sums over sites.
             object.__setattr__(self, "family", "free")
             if cost.is_share:
@@ -60,31 +87,40 @@ class Problem:
 
     @property
     def form_name(self) -> str:
-        """The form's name."""
-        return self.form if isinstance(self.form, str) else self.form.name
+        """The form's name if it is the default instance, and its repr if it is not."""
+        if self.over_outputs is not None:
+            return _STRUCTURED + self.over_outputs.name
+        assert not isinstance(self.form, str | StructuredForm)
+        name = _LOCAL + self.form.form.name if isinstance(self.form, Local) else self.form.name
+        is_default = name in (*FORMS, *STRUCTURED_FORMS) and self.form == named_form(name)
+        return name if is_default else repr(self.form)
 
     @property
     def is_local(self) -> bool:
         """Whether the form is over the single-site changes of an output."""
-        return self.form_name.startswith(_LOCAL)
+        return isinstance(self.form, Local)
 
     @property
     def over_classes(self) -> Form | None:
         """The form over all outputs, or None for a structured one."""
-        return None if self.is_local else self.own_form
+        return self.form if isinstance(self.form, Form) else None
 
-    @cached_property
+    @property
     def own_form(self) -> Form | None:
-        """The form itself, over all outputs or over single-site changes; a name is a sum over competitors."""
-        if isinstance(self.form, Form):
-            return self.form
-        name = self.form.removeprefix(_LOCAL)
-        return FORMS[name].normalized(False) if name in FORMS else None
+        """The form, over all outputs or over single-site changes; None for a form over whole outputs."""
+        return self.form.form if isinstance(self.form, Local) else self.over_classes
+
+    @property
+    def num_averaged(self) -> int:
+        """How many competitors the loss is a mean over; 1 for a sum."""
+        if self.own_form is None or not self.own_form.is_mean:
+            return 1
+        return (self.space.num_tags if self.is_local else self.space.size) - 1
 
     @property
     def over_outputs(self) -> StructuredForm | None:
         """The structured form over whole outputs, or None for another."""
-        return OVER_OUTPUTS.get(self.form_name.removeprefix(_STRUCTURED)) if self.own_form is None else None
+        return self.form if isinstance(self.form, StructuredForm) else None
 
     @property
     def own_cost(self) -> Cost:
@@ -145,12 +181,10 @@ class Problem:
         if system is None:
             advice = "give it a method `margins`, or take another form"
             raise ValueError(complaint("form", "declare its margins to be analysed", repr(form.name), advice))
-        return replace(system, weights=system.weights / (candidates.shape[1] - 1)) if form.is_mean else system
+        return replace(system, weights=system.weights / self.num_averaged)
 
 
-def problem_on(
-    form: str | Form, num_classes: int | None, outputs: Sequences | None, cost: str | Cost, family: str
-) -> Problem:
+def problem_on(form: AnyForm, num_classes: int | None, outputs: Sequences | None, cost: str | Cost, family: str) -> Problem:
     """The problem on `num_classes` classes or on `outputs`, whichever is given."""
     given = [choice for choice in (num_classes, outputs) if choice is not None]
     if len(given) != 1:

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from linearcore._checks import complaint
-from linearcore.analysis._problem import Problem
+from linearcore.analysis._problem import AnyForm, Problem
 from linearcore.analysis._regret import check_prediction, surrogate_regrets
 from linearcore.analysis._transform import transform_parts
-from linearcore.losses import Form, check_surrogate
+from linearcore.losses import check_surrogate
 from linearcore.structures import Cost, Sequences
 from linearcore.surrogates import Surrogate
 
@@ -45,7 +45,7 @@ class Rate:
 
 def rate(
     surrogate: Surrogate,
-    form: str | Form = "pairwise",
+    form: AnyForm = "pairwise",
     path: Callable[[float], npt.ArrayLike] | None = None,
     *,
     prediction: int = 1,
@@ -96,7 +96,7 @@ def _coin(surrogate: Surrogate, deltas: Tensor) -> tuple[npt.NDArray[np.float64]
 
 def _along(
     surrogate: Surrogate,
-    form: str | Form,
+    form: AnyForm,
     path: Callable[[float], npt.ArrayLike],
     prediction: int,
     deltas: npt.NDArray[np.float64],

@@ -9,8 +9,7 @@ from torch import Tensor
 
 from linearcore._checks import complaint
 from linearcore.analysis._minimum import problem_of, require_solved, solve
-from linearcore.analysis._problem import Problem, as_probabilities
-from linearcore.losses import Form
+from linearcore.analysis._problem import AnyForm, Problem, as_probabilities
 from linearcore.structures import Cost, Sequences
 from linearcore.surrogates import Surrogate
 
@@ -35,7 +34,7 @@ class RegretRatio:
 
 def regret_ratio(
     surrogate: Surrogate,
-    form: str | Form,
+    form: AnyForm,
     probabilities: npt.ArrayLike,
     prediction: int,
     *,
@@ -56,9 +55,9 @@ def regret_ratio(
         NotSolvedError: if a certificate does not hold.
 
     Example:
-        >>> from linearcore import LinearCore
+        >>> from linearcore import LinearCore, Pairwise
         >>> from linearcore.analysis import regret_ratio
-        >>> round(regret_ratio(LinearCore(), "pairwise", [0.41, 0.39, 0.2], prediction=1).ratio, 3)
+        >>> round(regret_ratio(LinearCore(), Pairwise(normalize=False), [0.41, 0.39, 0.2], prediction=1).ratio, 3)
         0.209
     """
     problem = problem_of(form, probabilities, outputs, cost, family)

@@ -15,6 +15,9 @@ from linearcore.surrogates import BASES, CLASSICAL, LinearCore, Surrogate
 
 def certify(
     form: Annotated[str, typer.Option(help=f"{', '.join((*FORMS, *STRUCTURED_FORMS))}.")] = "logodds",
+    as_sum: Annotated[
+        bool, typer.Option("--sum", help="The sum over competitors, as in the paper, instead of the mean.")
+    ] = False,
     classes: Annotated[int, typer.Option(help="Number of classes, or of tags with --length.")] = 3,
     base: Annotated[str, typer.Option(help=f"Base of the linear-core surrogate: {', '.join(BASES)}.")] = "logistic",
     tau: Annotated[float, typer.Option(help="Half-width of the core.")] = 1.0,
@@ -36,11 +39,11 @@ def certify(
     \b
     Examples
         linearcore certify --form pairwise --classes 3
-        linearcore certify --form centered --classes 5 --tau 0.5
+        linearcore certify --form centered --sum --classes 5 --tau 0.5
         linearcore certify --form structured-centered --classes 2 --length 2 --cost hamming --family unary
         linearcore certify --classical hinge --form pairwise --json
     """
-    from linearcore.analysis import Problem
+    from linearcore.analysis import Problem, named_form
     from linearcore.analysis import certify as run
     from linearcore.structures import Sequences
 
@@ -49,10 +52,16 @@ def certify(
         if classes < 2:
             raise ValueError(complaint("--classes", "be at least 2", classes, "there is nothing to choose from"))
         outputs = Sequences(classes, length)
-        Problem(form, outputs, cost, family)
+        chosen = named_form(form)
+        if as_sum:
+            mean, chosen = chosen, chosen.normalized(False)
+            if chosen == mean:
+                advice = "leave it out, or take pairwise, centered, local-pairwise or local-centered"
+                raise ValueError(complaint("--sum", "go with a form that is a mean over competitors", form, advice))
+        Problem(chosen, outputs, cost, family)
         if starts < 1:
             raise ValueError(f"`--starts` must be at least 1, got {starts}; 300 is the default")
-    certificate = run(surrogate, form, outputs=outputs, cost=cost, family=family, starts=starts, seed=seed)
+    certificate = run(surrogate, chosen, outputs=outputs, cost=cost, family=family, starts=starts, seed=seed)
     typer.echo(json.dumps(certificate.to_json(), ensure_ascii=False) if as_json else str(certificate))
 
 

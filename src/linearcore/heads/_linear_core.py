@@ -25,8 +25,8 @@ class LinearCoreChain(ChainHead):
         s_j(v) = h(x, y with y_j → v)          Σ_j of a form over the scores s_j, with label y_j
 
         logodds    φ(s_j(y_j) − logsumexp_{v≠y_j} s_j(v))        the default, at a fraction of a CRF's cost
-        pairwise   Σ_{v≠y_j} φ(s_j(y_j) − s_j(v))               the paper's sum, over local candidates
-        centered   Σ_{v≠y_j} φ(−(s_j(v) − mean s_j))
+        pairwise   mean_{v≠y_j} φ(s_j(y_j) − s_j(v))            with `normalize=False` the paper's sum, over local candidates
+        centered   mean_{v≠y_j} φ(−(s_j(v) − mean s_j))
 
     It is an objective of the pseudo-likelihood kind: every site learns its best tag given its true neighbours. Without
     transitions, `centered` bounds the Hamming regret linearly. With them nothing is guaranteed of the decoded sequence in
@@ -37,8 +37,8 @@ class LinearCoreChain(ChainHead):
             a candidate that they forbid is no candidate.
         surrogate: φ.
         form: "logodds", "pairwise", "centered", or a `Form`.
-        normalize: divide the sum over candidates by their number. None: no for a name, since a mean over thousands hardly
-            trains; for a `Form` what it says. logodds has one margin a site and refuses True.
+        normalize: as in `multiclass_loss`. With thousands of tags take False for `pairwise` and `centered`: the gradients of
+            a mean over that many candidates are small.
         cost: "hamming" or "zero-one", which weigh all sites alike, or `Hamming(weight)`: a site counts with the weight of
             its true tag. A `Cost` without such weights is for `structured` only.
         unary: w in [0, 1), the share of the loss that is put on the emissions alone, for example 0.5:
@@ -86,8 +86,6 @@ class LinearCoreChain(ChainHead):
         )
         self.surrogate = surrogate
         self.form = checked_form(form, normalize, surrogate)
-        if normalize is None and isinstance(form, str):
-            self.form = self.form.normalized(False)
         self.cost = checked_cost(cost, num_tags)
         self.unary = _checked_unary(unary)
 

@@ -15,6 +15,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from linearcore._checks import complaint
 from linearcore.forms import Centered, LinearMargins
 from linearcore.proposals.sequences import (
     CostlySequences,
@@ -64,6 +65,13 @@ class StructuredForm(ABC):
 
     def check(self, surrogate: Surrogate) -> None:  # noqa: B027  # Most forms take every surrogate.
         """Raises ValueError for surrogates with which the form loses what it promises."""
+
+    def normalized(self, normalize: bool) -> "StructuredForm":
+        """This form as it is; it has no mean over competitors."""
+        if normalize:
+            must, advice = f"be False for the structured form {self.name!r}", "divide by the number of outputs yourself"
+            raise ValueError(complaint("normalize", must, normalize, advice))
+        return self
 
     @abstractmethod
     def outer(self, cost: Cost) -> SequenceProposal:

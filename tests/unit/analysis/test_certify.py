@@ -6,18 +6,21 @@ import math
 import pytest
 
 from linearcore import Centered, ConvolutionalFenchelYoung, Hinge, LinearCore, Logistic
-from linearcore.analysis import Certificate, certify, counterexample, regret_ratio
+from linearcore.analysis import Certificate, Local, certify, counterexample, regret_ratio
 from linearcore.structures import Sequences
 
 SITES = Sequences(2, 2)
+THREE_TAGS = {"outputs": Sequences(3, 2), "cost": "hamming", "family": "unary"}
 PROVEN = {
     "two classes": (LinearCore(tau=0.5, sides=2), "pairwise", 2, {}, 2.0),
     "two classes, half slope": (ConvolutionalFenchelYoung(), "logodds", 2, {}, 2.0),
-    "centered": (LinearCore("gamma", tau=4), "centered", 5, {}, 0.25),
-    "centered, mean": (LinearCore(), Centered(normalize=True), 5, {}, 4.0),
-    "centered hinge": (Hinge(), "centered", 4, {}, 1.0),
+    "centered": (LinearCore("gamma", tau=4), Centered(normalize=False), 5, {}, 0.25),
+    "centered, mean": (LinearCore(), "centered", 5, {}, 4.0),
+    "centered hinge": (Hinge(), Centered(normalize=False), 4, {}, 1.0),
     "structured, free": (LinearCore(tau=2), "structured-centered", None, {"outputs": SITES, "cost": "hamming"}, 0.5),
     "local, unary": (LinearCore(), "local-centered", None, {"outputs": SITES, "cost": "hamming", "family": "unary"}, 0.5),
+    "local, unary, mean": (LinearCore(), "local-centered", None, THREE_TAGS, 1.0),
+    "local, unary, sum": (LinearCore(), Local(Centered(normalize=False)), None, THREE_TAGS, 0.5),
 }
 
 
@@ -34,13 +37,12 @@ def test_no_search_contradicts_a_theorem(name: str) -> None:
     import torch
 
     surrogate, form, classes, options, constant = PROVEN[name]
-    size = classes or SITES.size
+    space = options.get("outputs") or Sequences(classes)
     stream = torch.Generator().manual_seed(1)
     for _ in range(10):
-        p = torch.rand(size, generator=stream, dtype=torch.float64)
+        p = torch.rand(space.size, generator=stream, dtype=torch.float64)
         p = p / p.sum()
-        cost = options.get("cost", "zero-one")
-        worst = int((p @ Sequences(size).cost("zero-one") if cost == "zero-one" else p @ SITES.cost("hamming")).argmax())
+        worst = int((p @ space.cost(options.get("cost", "zero-one"))).argmax())
         ratio = regret_ratio(surrogate, form, p, worst, **options).ratio
         assert ratio >= (1 - 1e-9) / constant
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from linearcore import Hinge, LinearCore, Logistic
+from linearcore import Centered, Hinge, LinearCore, Logistic
 from linearcore.analysis import counterexample, regret_ratio
 from linearcore.analysis._counterexample import bring_to_regret
 from linearcore.analysis._problem import Problem
@@ -43,7 +43,7 @@ def test_two_sided_centered_loses_the_bound_with_four_classes() -> None:
 )
 def test_one_sided_centered_keeps_it(num_classes: int, tau: float, base: str) -> None:
     """2,000 starts and more, random and adversarial, at target regrets down to 1e-4; and the search comes close to τ."""
-    found = counterexample(LinearCore(base, tau=tau), "centered", num_classes, starts=2000)
+    found = counterexample(LinearCore(base, tau=tau), Centered(normalize=False), num_classes, starts=2000)
     assert found.searched >= 2000 and found.unsolved <= 2
     assert found.ratio >= tau - 1e-6
     # As regret falls the least ratio tends to τ: in proportion to it, for the C2 gamma like its cube root only.

@@ -11,6 +11,7 @@ import torch
 from linearcore import Centered, Exponential, Hinge, LinearCore, Logistic, LogOdds, Pairwise, SquaredHinge, Surrogate
 from linearcore.analysis import NotSolvedError, _solve, minimal_risk, transform
 from linearcore.analysis._gaps import minimizability_gap, zero_one_gap
+from linearcore.forms import Form
 from tests.oracles import row_losses
 
 SURROGATES = {
@@ -108,8 +109,8 @@ def test_separable_samples_have_infimum_zero_although_no_scores_attain_it(surrog
     assert (found.gap > 0.1) if form == "centered" else (found.gap == 0)
 
 
-@pytest.mark.parametrize("form", ("pairwise", "logodds"))
-def test_what_cannot_be_separated_is_left_when_the_rest_has_gone_to_infinity(form: str) -> None:
+@pytest.mark.parametrize("form", (Pairwise(False), LogOdds()), ids=("pairwise", "logodds"))
+def test_what_cannot_be_separated_is_left_when_the_rest_has_gone_to_infinity(form: Form) -> None:
     # Class 2 is alone at x = 9; at x = 0 a fair coin between 0 and 1 remains, which costs log 2 in two samples of three.
     found = minimizability_gap(Logistic(), form, [[0.0], [0.0], [9.0]], [0, 1, 2])
     # To the last digits: rivals at infinity are left out, not sent far away.
@@ -127,7 +128,7 @@ def test_a_surrogate_that_rises_again_has_its_minimum_in_the_finite() -> None:
 def test_a_zero_input_without_intercept_can_only_be_scored_zero() -> None:
     found = minimizability_gap(Logistic(), "pairwise", [[0.0], [0.0], [0.0], [1.0]], [1, 1, 0, 1], intercept=False)
     assert found.pointwise == pytest.approx(0.75 * math.log(2)) and found.gap == pytest.approx(0, abs=1e-12)
-    only = minimizability_gap(Hinge(), "centered", [[0.0], [0.0]], [0, 2], intercept=False)
+    only = minimizability_gap(Hinge(), Centered(False), [[0.0], [0.0]], [0, 2], intercept=False)
     assert (only.best_in_class, only.pointwise, only.gap) == (2, 2, 0)
 
 

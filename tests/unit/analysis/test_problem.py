@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from linearcore import Centered, LinearCore, Logistic, LogOdds, Pairwise, Surrogate, multiclass_loss
-from linearcore.analysis import STRUCTURED_FORMS, conditional_risk
+from linearcore.analysis import STRUCTURED_FORMS, Local, conditional_risk
 from linearcore.analysis._problem import Problem, as_probabilities
 from linearcore.analysis._risk import Risk
 from linearcore.structures import Sequences
@@ -41,10 +41,18 @@ def test_multiclass_risks_are_the_loss_with_probability_targets(pair: tuple, num
 
 
 @pytest.mark.parametrize("name", ("pairwise", "centered", "logodds"))
-def test_a_form_by_name_is_the_sum_over_competitors(name: str) -> None:
+def test_a_name_is_the_default_instance(name: str) -> None:
     scores, p = normal(4), distribution(4)
-    summed = {"pairwise": Pairwise(normalize=False), "centered": Centered(normalize=False), "logodds": LogOdds()}[name]
-    assert conditional_risk(LinearCore(), name, scores, p) == conditional_risk(LinearCore(), summed, scores, p)
+    default = {"pairwise": Pairwise(), "centered": Centered(), "logodds": LogOdds()}[name]
+    assert conditional_risk(LinearCore(), name, scores, p) == conditional_risk(LinearCore(), default, scores, p)
+    assert Problem(f"local-{name}", Sequences(2, 2)) == Problem(Local(default), Sequences(2, 2))
+
+
+def test_a_form_is_called_by_its_name_only_if_it_is_the_default() -> None:
+    assert Problem("pairwise", 3).form_name == Problem(Pairwise(), 3).form_name == "pairwise"
+    assert Problem(Pairwise(normalize=False), 3).form_name == "Pairwise(normalize=False)"
+    assert Problem(Local(Centered()), Sequences(2, 2)).form_name == "local-centered"
+    assert Problem(Local(Centered(False)), Sequences(2, 2)).form_name == "Local(form=Centered(normalize=False))"
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
@@ -84,9 +92,9 @@ def structured_loss(phi: Surrogate, form: str, space: Sequences, cost: str, h: T
         changed = [numbers[outputs.index([*y[:site], tag, *y[site + 1 :]])] for tag in range(space.num_tags)]
         rivals = [changed[tag] for tag in range(space.num_tags) if tag != y[site]]
         if form == "local-pairwise":
-            total += sum(value(numbers[truth] - rival) for rival in rivals)
+            total += sum(value(numbers[truth] - rival) for rival in rivals) / len(rivals)
         elif form == "local-centered":
-            total += sum(value(-(rival - sum(changed) / len(changed))) for rival in rivals)
+            total += sum(value(-(rival - sum(changed) / len(changed))) for rival in rivals) / len(rivals)
         else:
             total += value(numbers[truth] - math.log(sum(math.exp(rival) for rival in rivals)))
     return total

@@ -14,8 +14,13 @@ def run(*words: str) -> int:
 
 
 def test_a_theorem(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--form", "centered", "--sum", "--classes", "4", "--tau", "0.5") == 0
+    shown = capsys.readouterr().out
+    assert "form Centered(normalize=False) on 4 classes" in shown
+    assert "linear bound      proven: regret ≤ 2 × surrogate regret" in shown
     assert run("--form", "centered", "--classes", "4", "--tau", "0.5") == 0
-    assert "linear bound      proven: regret ≤ 2 × surrogate regret" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "form centered on 4 classes" in shown and "proven: regret ≤ 6 × surrogate regret" in shown
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,6 +51,8 @@ def test_a_structured_form_names_its_scores(capsys: pytest.CaptureFixture[str]) 
 BAD = {
     "tau": (("--tau", "-1"), "`tau` must be a positive number"),
     "form": (("--form", "sum"), "`form` must be one of"),
+    "sum of one margin": (("--form", "logodds", "--sum"), "`--sum` must go with a form that is a mean over competitors"),
+    "sum of a sum": (("--form", "structured-sum", "--sum"), "`--sum` must go with a form that is a mean over competitors"),
     "classes": (("--classes", "1"), "`--classes` must be at least 2"),
     "classical": (("--classical", "huber"), "`--classical` must be one of"),
     "size": (("--classes", "10", "--length", "9"), "`length` must span at most 20000 outputs"),

@@ -58,7 +58,7 @@ METHODS: dict[str, Method] = {
     ),
     "pairwise": Method(
         "LC sum, all tags",
-        lambda n: LinearCoreChain(n, form="pairwise"),
+        lambda n: LinearCoreChain(n, form="pairwise", normalize=False),
         lambda length: all_candidates(LinearCore(), "pairwise"),
     ),
     "sampled-logodds": Method(
@@ -66,7 +66,7 @@ METHODS: dict[str, Method] = {
     ),
     "sampled-pairwise": Method(
         "LC sum, 20 sampled",
-        lambda n: LinearCoreChain(n, form="pairwise"),
+        lambda n: LinearCoreChain(n, form="pairwise", normalize=False),
         lambda length: sampled(LinearCore(), "pairwise"),
         "tags",
     ),
