@@ -1,8 +1,10 @@
 """A new member of an axis is one class in one file: here, defined in a test, it works wherever the library's own do."""
 
+import json
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 import torch
@@ -11,11 +13,20 @@ from torch import Tensor, nn
 
 import linearcore as lc
 from linearcore.analysis import certify, conditional_risk, transform
+from linearcore.cli import main
 from linearcore.forms import Form, Labels, LinearMargins
 from linearcore.heads import ChainHead
+from linearcore.kernels import viterbi
 from linearcore.proposals import Proposal, Uniform
 from linearcore.structures import Cost, Sequences, Sites, path_score
 from linearcore.surrogates import Surrogate
+from linearcore.tagging import HEADS, ChainSettings, Head, Tagger, Training
+from linearcore_paper.experiments import EXPERIMENTS
+from linearcore_paper.runner import Claim, Experiment, Outcome, Settings, verdict
+from tests.tagged_text import write_conllu
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 GENERATOR = torch.Generator().manual_seed(0)
 SCORES = torch.randn(5, 4, dtype=torch.float64, generator=GENERATOR)
@@ -256,3 +267,77 @@ def test_a_cost_in_the_consistency_lab() -> None:
     for outputs in (Sequences(2), Sequences(3)):
         found = certify(lc.LinearCore(), "centered", outputs=outputs, cost=Tenth(2), starts=30)
         assert found.linear_bound.verdict in ("supported", "refuted")
+
+
+class ChainPerceptron(ChainHead):
+    """The structured perceptron: the best score less that of the truth."""
+
+    def _losses(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
+        chain = self.chain(emissions)
+        best = viterbi(emissions.detach(), chain, sites)[0].clamp(min=0)
+        return path_score(emissions, chain, best, sites) - path_score(emissions, chain, tags, sites)
+
+    def _confidence(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
+        return torch.ones_like(tags, dtype=emissions.dtype)
+
+
+def test_a_head_of_the_tagger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(HEADS, "perceptron", Head("structured perceptron", ChainPerceptron, ("rank", "beam")))
+    words = ["--train", str(write_conllu(tmp_path / "train.conllu", 60)), "--tag", "upos", "--epochs", "8", "--tokens", "64"]
+    run = ["tag", "train", *words, "--loss", "perceptron", "--rank", "2", "--out", str(tmp_path / "model"), "--json"]
+    assert command(run) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["settings"]["loss"], told["settings"]["rank"]) == ("perceptron", 2)
+    assert told["dev_accuracy"] > 80
+    head = Tagger.load(tmp_path / "model").model.head
+    assert type(head) is ChainPerceptron and head.rank == 2
+    assert type(ChainSettings("perceptron", beam=4).make_chain(["O", "B-X"], strict_mask=False)) is ChainPerceptron
+    # What it does not take is refused by what it declares.
+    assert command([*run, "--unary", "0.5"]) == 2
+    assert "`unary` must be None with loss 'perceptron', got 0.5; it is an option of loss 'lc'" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="`compiled` must be False with loss 'perceptron'"):
+        Training(loss="perceptron", compiled=True)
+
+
+def command(words: list[str]) -> int:
+    with pytest.raises(SystemExit) as left:
+        main(words)
+    return int(left.value.code or 0)
+
+
+def slopes(settings: Settings) -> dict[str, Any]:
+    return {f"tau-{tau}": lambda tau=tau: float(lc.LinearCore(tau=tau).derivative(0.0)) for tau in (1, 2)}
+
+
+def compare(results: dict[str, Any], settings: Settings) -> Outcome:
+    same = verdict(results["tau-1"] == results["tau-2"] == -1)
+    claim = Claim("The slope in the core is −1", "−1", f"{results['tau-1']:g}", same)
+    return Outcome([claim], results, "Two bars, both at −1.")
+
+
+def bars(data: dict[str, Any]) -> "Figure":
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    figure.add_subplot().bar(list(data), list(data.values()))
+    return figure
+
+
+SLOPES = Experiment(
+    name="slopes", title="Slopes in the core", question="How steep is the core?", shows="the slope in the core",
+    paper="nowhere", needs="nothing", cost={"smoke": "1 s", "paper": "1 s"}, parts=slopes, conclude=compare, draw=bars,
+)  # fmt: skip
+
+
+def test_an_experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(EXPERIMENTS, "slopes", SLOPES)
+    assert command(["reproduce", "slopes", "--list", "--json"]) == 0
+    assert [item["shows"] for item in json.loads(capsys.readouterr().out)] == ["the slope in the core"]
+    assert command(["reproduce", "slopes", "--out", str(tmp_path), "--report"]) == 0
+    assert "holds: The slope in the core is −1" in capsys.readouterr().out
+    assert {path.name for path in (tmp_path / "slopes").iterdir()} == {"parts", "results.json", "slopes.svg", "slopes.png"}
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert "Slopes in the core" in page and "How steep is the core?" in page and "Two bars, both at −1." in page
+    # Finished parts are kept, as those of every experiment.
+    assert command(["reproduce", "slopes", "--out", str(tmp_path)]) == 0
+    assert "2 of 2 parts were finished before" in capsys.readouterr().out
