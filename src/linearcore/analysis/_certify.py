@@ -8,7 +8,7 @@ from linearcore.analysis._minimum import can_solve
 from linearcore.analysis._problem import AnyForm, Problem, problem_on
 from linearcore.losses import check_surrogate
 from linearcore.structures import Cost, Sequences
-from linearcore.surrogates import Surrogate, UserBase
+from linearcore.surrogates import Surrogate
 
 
 def certify(
@@ -58,7 +58,7 @@ def certify(
         return _unknown(surrogate, problem, "the loss is not convex, so that no minimum can be certified")
     bound = _proven_bound(surrogate, problem)
     if bound is None and not can_solve(surrogate, problem):
-        return _unknown(surrogate, problem, "minima of the hinge are certified in the forms pairwise and centered alone")
+        return _unknown(surrogate, problem, "minima of a φ with kinks are certified for straight lines and linear margins")
     found: Counterexample | None = None
     if bound is None:
         found = counterexample(
@@ -99,8 +99,7 @@ _BY_MOVING = "moving the predicted score to the core's end pays for it"
 
 
 def _bound(surrogate: Surrogate, constant: float, reason: str) -> Finding:
-    base = getattr(surrogate, "base", None)
-    proviso = ", as far as the base was checked" if isinstance(base, UserBase) else ""
+    proviso = "" if surrogate.is_proven else ", as far as the base was checked"
     return Finding("proven", f"regret ≤ {constant:g} × surrogate regret: {reason}{proviso}", constant)
 
 

@@ -14,7 +14,7 @@ from linearcore.analysis._risk import Risk
 from linearcore.analysis._solve import TOLERANCE, Solution, minimise
 from linearcore.forms import LinearMargins
 from linearcore.structures import Cost, Sequences
-from linearcore.surrogates import Hinge, Surrogate
+from linearcore.surrogates import Surrogate
 
 
 class NotSolvedError(RuntimeError):
@@ -127,8 +127,8 @@ def solve(surrogate: Surrogate, problem: Problem, probabilities: Tensor, predict
 
 
 def can_solve(surrogate: Surrogate, problem: Problem) -> bool:
-    """Whether minima can be certified: smooth surrogates by Newton's method, the hinge of linear margins as a program."""
-    return surrogate.is_c1 or (isinstance(surrogate, Hinge) and isinstance(problem.system, LinearMargins))
+    """Whether minima can be certified: smooth φ by Newton's method, straight lines of linear margins as a linear program."""
+    return surrogate.is_c1 or (bool(surrogate.lines) and isinstance(problem.system, LinearMargins))
 
 
 def require_solved(solution: Solution) -> None:
