@@ -30,9 +30,12 @@ test-slow: $(VENV)/.dev-installed  ## run the full crosses that `make test` leav
 
 # Uses the Python on the PATH, which has a torch for its GPU, and installs nothing.
 RECORD ?=
-test-gpu:  ## run all kernel tests compiled on a GPU; RECORD=FILE.json writes what came out
-	@LINEARCORE_TEST_DEVICE=cuda LINEARCORE_TEST_RECORD=$(RECORD) PYTHONPATH=src:.:$$PYTHONPATH $(PYTHON) -m pytest -q \
-		-m "slow or not slow" --ignore=tests/kernels/test_interpreted.py tests/kernels $(ARGS)
+# Steps as CUDA graphs: the stepper itself, and those of both trainers.
+GRAPH_TESTS := tests/unit/runtime/test_stepper.py tests/unit/tagging/test_steps.py tests/paper/vision/test_steps.py
+
+test-gpu:  ## run all kernel tests compiled on a GPU, and those of CUDA graphs; RECORD=FILE.json writes what came out
+	@LINEARCORE_TEST_DEVICE=cuda LINEARCORE_TEST_RECORD=$(RECORD) PYTHONPATH=src:paper/src:.:$$PYTHONPATH $(PYTHON) -m pytest \
+		-q -m "slow or not slow" --ignore=tests/kernels/test_interpreted.py tests/kernels $(GRAPH_TESTS) $(ARGS)
 
 lint: $(VENV)/.dev-installed  ## style, format, types, layers
 	@$(BIN)/ruff check .

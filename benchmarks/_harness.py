@@ -1,5 +1,6 @@
 """How the benchmarks measure: contenders side by side in one process, interleaved, medians and peak memory."""
 
+import argparse
 import os
 import shlex
 import statistics
@@ -15,11 +16,15 @@ from rich.console import Console
 from rich.table import Table
 from torch.profiler import ProfilerActivity, profile
 
+from linearcore.runtime import check_committed
+
 #: Steps before the first one that counts, and the seconds after which a slow contender has warmed up anyway.
 WARM_UP_STEPS = 3
 WARM_UP_SECONDS = 1.0
 #: Steps before the timed one where a turn is to settle first, for contenders that take less than so many seconds.
 SETTLING_STEPS, QUICK = 5, 0.05
+#: Folders whose records are committed.
+COMMITTED = tuple(Path(__file__).parents[1] / folder for folder in ("benchmarks/results", "docs/results"))
 
 
 @dataclass(frozen=True)
@@ -177,6 +182,23 @@ def data_folder(given: Path | None) -> Path | None:
     """The folder of data sets: the one that was given, or the one that the variable LINEARCORE_DATA names."""
     named = os.environ.get("LINEARCORE_DATA")
     return given or (Path(named) if named else None)
+
+
+def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """The options of a benchmark. It ends here if its record is to be committed and the code that makes it is not."""
+    parser.add_argument(
+        "--allow-dirty",
+        action="store_true",
+        help="write a record that is committed although the checkout has uncommitted changes; the record says so",
+    )
+    args = parser.parse_args()
+    if args.out is None or any(args.out.resolve().is_relative_to(folder) for folder in COMMITTED):
+        try:
+            check_committed(parser.prog, args.allow_dirty)
+        except ValueError as error:
+            print(f"{parser.prog}: {error}", file=sys.stderr)
+            sys.exit(2)
+    return args
 
 
 def command(script: str) -> str:

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 
 import linearcore as lc
 from _chain_marks import CRF, GRAPH, PEERS, TOKENS, judge, show_marks
-from _harness import Contender, captured, command, free_bytes, interleaved_times, milliseconds, peak_bytes, show
+from _harness import Contender, captured, command, free_bytes, interleaved_times, milliseconds, parsed, peak_bytes, show
 from linearcore.forms import Labels, reference_rows
 from linearcore.kernels import local_scores
 from linearcore.runtime import write_record
@@ -305,7 +305,7 @@ def main() -> None:
     parser.add_argument("--slowest", type=float, default=20.0, help="seconds; who takes longer for a step is left out")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, help="JSON; default benchmarks/results/chain_DEVICE.json")
-    args = parser.parse_args()
+    args = parsed(parser)
     if args.device == "cuda" and not torch.cuda.is_available():
         parser.error("argument --device: there is no CUDA device here")
     if torchcrf is None:

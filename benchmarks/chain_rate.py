@@ -16,7 +16,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from _harness import command, data_folder
+from _harness import command, data_folder, parsed
 from _scaled_chain import scaled_accuracy
 from _work import all_runs, complaint_about, parser_for
 from linearcore.runtime import write_record
@@ -96,7 +96,7 @@ def main() -> int:
 def arguments() -> argparse.Namespace:
     """What the user asked for."""
     example = "python benchmarks/chain_rate.py --data DIR --workers 2"
-    return parser_for(__doc__, example=example, data="tagging/en_ewt-*.conllu.xz", seeds=3, out=OUT).parse_args()
+    return parsed(parser_for(__doc__, example=example, data="tagging/en_ewt-*.conllu.xz", seeds=3, out=OUT))
 
 
 if __name__ == "__main__":

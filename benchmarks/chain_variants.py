@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from _chain_variants import VARIANTS, Variant, VariantModel
-from _harness import command, data_folder
+from _harness import command, data_folder, parsed
 from _scaled_chain import scaled_accuracy
 from _work import all_runs, complaint_about, parser_for
 from linearcore.runtime import write_record
@@ -110,7 +110,7 @@ def arguments() -> argparse.Namespace:
     parser = parser_for(__doc__, example=example, data="tagging/la_lasla-*.conllu.xz", seeds=1, out=OUT)
     parser.add_argument("--device", default="cpu", help="where to train (default: %(default)s)")
     parser.add_argument("--rate", type=float, default=0.01, help="the learning rate of all (default: %(default)s)")
-    return parser.parse_args()
+    return parsed(parser)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from _harness import command, data_folder
+from _harness import command, data_folder, parsed
 from _work import all_runs, complaint_about, parser_for
 from linearcore import LinearCore
 from linearcore.losses import robust_loss
@@ -154,7 +154,7 @@ def main() -> int:
 def arguments() -> argparse.Namespace:
     """What the user asked for."""
     example = "python benchmarks/core_width.py --data DIR --workers 2 --work runs      forty minutes"
-    return parser_for(__doc__, example=example, data="CIFAR-10", seeds=3, out=OUT).parse_args()
+    return parsed(parser_for(__doc__, example=example, data="CIFAR-10", seeds=3, out=OUT))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import scipy
 import torch
 from scipy.optimize import brentq, minimize
 
+from _harness import parsed
 from linearcore import Hinge, LinearCore, Logistic, SmoothedHinge, Surrogate
 from linearcore.forms import Centered, Form, Labels, LogOdds, Pairwise, reference_rows
 from linearcore.runtime import write_record
@@ -382,7 +383,7 @@ def main() -> None:
     parser.add_argument(
         "--out", type=Path, default=default, help="JSON file to write, in a folder that exists (%(default)s)"
     )
-    out = parser.parse_args().out
+    out = parsed(parser).out
     torch.set_num_threads(1)
     settings = SETTINGS | {"scipy": scipy.__version__}
     write_record(

@@ -44,7 +44,7 @@ from rich.table import Table
 from torch import Tensor, nn
 
 import linearcore as lc
-from _harness import Contender, data_folder, interleaved_medians, milliseconds
+from _harness import Contender, data_folder, interleaved_medians, milliseconds, parsed
 from _tagger import Recipe, Sentence, Tagger, UsageError, encode, generated, latin, multiplied_out, padded, trained
 from linearcore.kernels import dense_search
 from linearcore.runtime import track, write_record
@@ -334,7 +334,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="toy size: a smoke test, not a result")
     parser.add_argument("--out", type=Path, help="JSON (default: benchmarks/results/decoding_DEVICE.json)")
-    args = parser.parse_args()
+    args = parsed(parser)
     args.out = args.out or RESULTS / f"decoding_{args.device}.json"
     return args
 

@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 
 import linearcore as lc
-from _harness import Contender, command, interleaved_medians, peak_bytes, show
+from _harness import Contender, command, interleaved_medians, parsed, peak_bytes, show
 from linearcore.runtime import write_record
 
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -129,7 +129,7 @@ def main() -> None:
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, help="JSON; default benchmarks/results/dense_loss_DEVICE.json")
-    args = parser.parse_args()
+    args = parsed(parser)
     shapes = [tuple(int(size) for size in shape.split("x")) for shape in (args.shapes or SHAPES[args.device]).split(",")]
     dtypes = [getattr(torch, name) for name in args.dtypes.split(",")]
     cases = []

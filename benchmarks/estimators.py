@@ -27,7 +27,7 @@ from torch import Tensor, nn
 
 import linearcore as lc
 from _estimators import Estimator, Model, estimators, long_averages
-from _harness import Contender, command, interleaved_medians
+from _harness import Contender, command, interleaved_medians, parsed
 from linearcore.runtime import Progress, write_record
 from linearcore_paper.experiments.convergence.data import Task
 from linearcore_paper.experiments.convergence.training import batches
@@ -223,7 +223,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=10.0, help="for the rounds that are timed (default: %(default)s)")
     parser.add_argument("--least", type=int, default=15, help="rounds at the least (default: %(default)s)")
     parser.add_argument("--out", type=Path, default=OUT, help="JSON (default: benchmarks/results/estimators_cpu.json)")
-    return parser.parse_args()
+    return parsed(parser)
 
 
 def main() -> None:

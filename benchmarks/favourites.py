@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from _harness import command, data_folder
+from _harness import command, data_folder, parsed
 from linearcore.noise import NoisyLabels, instance_dependent
 from linearcore.runtime import Progress, write_record
 from linearcore_paper.experiments.noise.images import LAWS, check_data, read_images
@@ -108,7 +108,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, help="the folder that holds CIFAR-10")
     parser.add_argument("--quick", action="store_true", help="made-up images, in seconds")
     parser.add_argument("--out", type=Path, default=OUT, help="the record (default: benchmarks/results)")
-    return parser.parse_args()
+    return parsed(parser)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 import linearcore as lc
-from _harness import Contender, interleaved_medians, peak_bytes, show
+from _harness import Contender, interleaved_medians, parsed, peak_bytes, show
 from linearcore.analysis import regret_ratio
 from linearcore.analysis._fenchel_young import fenchel_young_loss, fenchel_young_point
 from linearcore.analysis._fenchel_young_regret import fenchel_young_regret_ratio
@@ -112,7 +112,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1, help="threads of torch")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "fenchel_young.json", help="JSON")
-    args = parser.parse_args()
+    args = parsed(parser)
     torch.set_num_threads(args.threads)
     cases = []
     for num_classes in args.classes.split(","):

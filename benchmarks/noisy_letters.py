@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor, nn
 
-from _harness import command, data_folder
+from _harness import command, data_folder, parsed
 from _work import processes
 from linearcore import LinearCore, NormedScores, multiclass_loss
 from linearcore.losses import robust_loss
@@ -225,7 +225,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=1, help="networks side by side (default: %(default)s)")
     parser.add_argument("--quick", action="store_true", help="toy size, in seconds")
     parser.add_argument("--out", type=Path, default=OUT, help="the record (default: benchmarks/results)")
-    return parser.parse_args()
+    return parsed(parser)
 
 
 if __name__ == "__main__":

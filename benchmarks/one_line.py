@@ -38,7 +38,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import linearcore as lc
-from _harness import data_folder
+from _harness import data_folder, parsed
 from linearcore.runtime import Progress, write_record
 
 Table = dict[str, Any]
@@ -320,7 +320,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--out", type=Path, default=OUT, help="JSON file to write (default: benchmarks/results/one_line.json)"
     )
-    return parser.parse_args()
+    return parsed(parser)
 
 
 def chosen(option: str, text: str, known: Sequence[str]) -> list[str]:

@@ -35,7 +35,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from _harness import data_folder
+from _harness import data_folder, parsed
 from _proposal_methods import CRF, LISTED, REFRESH, STRUCTURED, Method, methods
 from _proposal_runs import Run, Size, load, perform
 from _tagger import TURKISH, Recipe, UsageError
@@ -175,7 +175,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--work", type=Path, help="folder for finished runs, from which an interrupted study goes on")
     parser.add_argument("--quick", action="store_true", help="toy size: a smoke test, not a result")
     parser.add_argument("--out", type=Path, help="JSON, for one set (default: benchmarks/results/proposals_SET.json)")
-    return parser.parse_args()
+    return parsed(parser)
 
 
 def run_set(name: str, args: argparse.Namespace, work: Path) -> None:

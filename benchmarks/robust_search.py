@@ -19,14 +19,15 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from _harness import command, data_folder
+from _harness import command, data_folder, parsed
 from linearcore import LinearCore, multiclass_loss
 from linearcore.losses import robust_loss
 from linearcore.losses._sphere import Norm
 from linearcore.losses.baselines import cross_entropy, generalized_cross_entropy, unhinged
 from linearcore.runtime import Progress, write_record
 from linearcore_paper.experiments.noise.images import check_data, draw_labels, read_images
-from linearcore_paper.vision import Recipe, Run, describe, hold_out, train_many
+from linearcore_paper.experiments.noise.losses import name_of
+from linearcore_paper.vision import Recipe, Run, hold_out, train_many
 
 OUT = Path(__file__).parent / "results" / "robust_search.json"
 LAW, RATE = "instance", 0.4
@@ -134,7 +135,7 @@ def search(
     settings = {
         "device": args.device,
         "held_out": len(held),
-        "losses": {name: describe(CANDIDATES[name]) for name in names},
+        "losses": {name: name_of(CANDIDATES[name]) for name in names},
         "noise": {"law": LAW, "labels": noisy.hash, "rate": RATE, "seed": args.seed},
         "recipe": recipe.to_json(),
         "source": source,
@@ -171,7 +172,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="of labels, weights and order (default: %(default)s)")
     parser.add_argument("--quick", action="store_true", help="made-up images, in seconds")
     parser.add_argument("--out", type=Path, default=OUT, help="the record (default: benchmarks/results)")
-    return parser.parse_args()
+    return parsed(parser)
 
 
 if __name__ == "__main__":

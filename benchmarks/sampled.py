@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import linearcore as lc
-from _harness import Contender, captured, command, interleaved_medians, peak_bytes, show
+from _harness import Contender, captured, command, interleaved_medians, parsed, peak_bytes, show
 from linearcore.kernels import dense_search
 from linearcore.optim import SparseAdamW
 from linearcore.proposals import Uniform
@@ -205,7 +205,7 @@ def main() -> None:
     parser.add_argument("--least", type=int, default=15, help="steps of a contender at the least, 3 of a slow one")
     parser.add_argument("--no-compile", action="store_true", help="leave the compiled steps out")
     parser.add_argument("--out", type=Path, help="JSON; default benchmarks/results/sampled_DEVICE.json")
-    args = parser.parse_args()
+    args = parsed(parser)
     results, marks = small_cases(args) if args.device == "cpu" else large_case(args)
     for mark in marks:
         print(f"{mark['mark']}: {mark['measured']} ({mark['limit']}: {'met' if mark['met'] else 'not met'})")

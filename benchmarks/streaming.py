@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from _harness import command
+from _harness import command, parsed
 from linearcore.runtime import Progress, write_record
 from linearcore.tagging import Training, train
 
@@ -143,7 +143,7 @@ def main() -> None:
     parser.add_argument("--megabytes", type=int, default=1000, help="size of the file (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=RESULTS / "streaming_cpu.json")
-    args = parser.parse_args()
+    args = parsed(parser)
     with tempfile.TemporaryDirectory() as folder, Progress() as progress, progress.part(f"{args.megabytes} MB"):
         found = measure(args.megabytes, args.seed, Path(folder))
     settings = {"megabytes": args.megabytes, "threads": torch.get_num_threads()}

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from _harness import command
+from _harness import command, parsed
 from _tagger import UsageError
 from linearcore.runtime import Progress, read_record, write_record
 from linearcore.tagging import Tagged, Training, digest, train
@@ -172,7 +172,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=None, help="words of a batch (default: the library's)")
     parser.add_argument("--device", default="cpu", help="in torch's words (default: %(default)s)")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the records")
-    args = parser.parse_args()
+    args = parsed(parser)
     try:
         if args.data is None:
             raise UsageError("the sentences are not part of the project; pass --data DIR")

@@ -33,7 +33,7 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from _harness import command, data_folder
+from _harness import command, data_folder, parsed
 from linearcore.cleaning import LOSSES, flagging_auc, flagging_precision, out_of_fold_scores, suspects
 from linearcore.cleaning._folds import normalised
 from linearcore.cleaning._networks import FoldNetworks, train_epochs
@@ -203,7 +203,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--out", type=Path, default=OUT, help="JSON file to write (default: benchmarks/results/wrong_labels.json)"
     )
-    return parser.parse_args()
+    return parsed(parser)
 
 
 def pools(options: argparse.Namespace) -> dict[str, Pool]:

@@ -6,14 +6,14 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from _tables import RESULTS, ROOT, figure, source, table, wrapped
+from _tables import EXPERIMENTS, RESULTS, figure, mark, source, table, wrapped
 
 from linearcore.runtime import read_record
 from linearcore_paper.experiments.tagging.table import OURS, Row, best_on_dev, by_method, margin, ratio
 from linearcore_paper.experiments.tagging.text import SOURCES
+from linearcore_paper.runner import ResultsFile
 
 FILES = [name for source in SOURCES.values() for name in source.files]
-RECORD = ROOT / "docs" / "results" / "paper" / "tagging" / "results.json"
 VARIANTS = RESULTS / "chain_variants.json"
 #: The variant that the experiment has as `lc-rank`.
 TAKEN = "unary ½, sharpness 4"
@@ -89,9 +89,11 @@ class Case:
         ]
 
 
-def page(path: Path | None = None, variants: Path = VARIANTS, chain_rates: Path = CHAIN_RATES) -> str:
-    """The whole page, from `RECORD` unless another is named."""
-    record = read_record(path or RECORD)
+def page(folder: Path = EXPERIMENTS, variants: Path = VARIANTS, chain_rates: Path = CHAIN_RATES) -> str:
+    """The whole page, from the results of `tagging` in a folder of experiments."""
+    record = ResultsFile(folder, "tagging").conclusion
+    if record is None:
+        raise ValueError(f"`tagging` has no conclusion in {folder}; run `linearcore reproduce tagging --scale paper`")
     data = record["results"]["data"]
     rows = [Row(**{field.name: row[field.name] for field in fields(Row)}) for row in data["rows"]]
     pairs = list(dict.fromkeys((row.source, row.encoding) for row in rows))
@@ -253,7 +255,7 @@ def measured(record: dict[str, Any], rows: Sequence[Row]) -> list[str]:
     )
     made = (
         f"`{record['command']} --device cuda --data DIR`; DIR holds {', '.join(f'`tagging/{name}`' for name in FILES)}. "
-        f"Tables and picture were put together with torch {record['environment']['torch']}."
+        f"Tables and picture were put together with torch {record['environment']['torch']}.{mark(record)}"
     )
     methods = [f"- {data['labels'][key]}: {_options(key, data)}" for key in ("lc", "lc-rank")]
     methods += [f"- {data['labels']['lc-sampled']}: {_SAMPLED.format(**data['options']['lc-sampled'])}"]
@@ -500,7 +502,7 @@ the ratio before it of losses that are not compiled. "edge": the rate that dev c
 that another might do better yet."""
 
 _FIGURE = """![Accuracy on dev against seconds of training, a panel for each data set and
-encoder](results/paper/tagging/tagging.png)"""
+encoder](../paper/src/linearcore_paper/experiments/tagging/tagging.png)"""
 
 _FALLS = """While the rate is high, a tagger may lose for some steps what it had; it comes back as the rate falls. It is
 linear cores with low-rank transitions that do; in the fall that was looked into, a rare tag that often follows itself had

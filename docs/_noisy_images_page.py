@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from _tables import RESULTS, ROOT, figure, source, table, wrapped
+from _tables import EXPERIMENTS, RESULTS, figure, mark, source, table, wrapped
 
 from linearcore.runtime import read_record
 from linearcore_paper.experiments.noise.claims import MIDDLE
 from linearcore_paper.experiments.noise.methods import Config
+from linearcore_paper.runner import ResultsFile
 
-PAPER = ROOT / "docs" / "results" / "paper"
 SEARCH = RESULTS / "robust_search.json"
 #: The same for centered scores, whose best was the largest scale, with larger ones.
 FURTHER = RESULTS / "robust_search_further.json"
@@ -26,19 +26,19 @@ SEARCHES = (SEARCH, FURTHER, SHARED, BALANCED)
 
 
 def page(
-    folder: Path = PAPER, searches: Sequence[Path] = SEARCHES, favourites: Path = FAVOURITES, widths: Path = WIDTHS
+    folder: Path = EXPERIMENTS, searches: Sequence[Path] = SEARCHES, favourites: Path = FAVOURITES, widths: Path = WIDTHS
 ) -> str:
     """The whole page, with a section for each record that is there."""
-    noise, pushes = (folder / name / "results.json" for name in ("noise", "gradient-histogram"))
+    noise, pushes = (ResultsFile(folder, name) for name in ("noise", "gradient-histogram"))
     parts = [_HEAD]
-    if noise.is_file():
-        parts += noise_sections(read_record(noise), spread_of_repeats(noise.parent))
+    if noise.conclusion is not None:
+        parts += noise_sections(noise.conclusion, spread_of_repeats(noise.parts))
     if favourites.is_file():
         parts += favourites_section(read_record(favourites))
     if widths.is_file():
         parts += width_section(read_record(widths))
-    if pushes.is_file():
-        parts += push_section(read_record(pushes))
+    if pushes.conclusion is not None:
+        parts += push_section(pushes.conclusion)
     parts += search_section([read_record(path) for path in searches if path.is_file()])
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
@@ -58,7 +58,7 @@ def noise_sections(record: dict[str, Any], repeats: str = "") -> list[str]:
     return [
         "## Accuracy",
         about,
-        "![Test accuracy against the rate of wrong labels](results/paper/noise/noise.png)",
+        "![Test accuracy against the rate of wrong labels](../paper/src/linearcore_paper/experiments/noise/noise.png)",
         _accuracies(data, rows, columns),
         "## What was chosen",
         wrapped(f"{_CHOICES.format(rate=f'{100 * MIDDLE:g}')} {repeats}"),
@@ -122,13 +122,13 @@ def _bold(text: str, is_best: bool) -> str:
     return f"**{text}**" if is_best else text
 
 
-def spread_of_repeats(folder: Path) -> str:
+def spread_of_repeats(records: dict[str, Any]) -> str:
     """How far tries with the same seed lie apart; nothing where none was repeated."""
     groups: dict[str, list[float]] = {}
-    for path in sorted(folder.glob("repeats/*.json")):
-        name = path.stem.rpartition("_again")[0]
-        own = groups.setdefault(name, [_agreement(folder / "parts" / f"{name}.json")])
-        own.append(_agreement(path))
+    for repeat in sorted(part for part in records if "_again" in part):
+        name = repeat.rpartition("_again")[0]
+        own = groups.setdefault(name, [_agreement(records[name])])
+        own.append(_agreement(records[repeat]))
     if not groups:
         return ""
     # All as far apart by chance, whatever their mean.
@@ -137,8 +137,8 @@ def spread_of_repeats(folder: Path) -> str:
     return _REPEATS.format(tries=len(groups), spread=f"{spread:.1f}", widest=f"{widest:.1f}")
 
 
-def _agreement(path: Path) -> float:
-    return float(read_record(path)["results"]["noisy_validation_accuracy"])
+def _agreement(record: dict[str, Any]) -> float:
+    return float(record["results"]["noisy_validation_accuracy"])
 
 
 def _choices(data: dict[str, Any]) -> str:
@@ -249,7 +249,7 @@ def push_section(record: dict[str, Any]) -> list[str]:
                 lines.append([f"{data['labels'][key]}, {name} labels, {reading}", *cells])
     head = ["after epoch " + str(data["epoch"]), "mean push", f"above {1 - 1 / data['bins']:g}, %", "share of all push, %"]
     verdicts = [f"- {claim['claim']}: **{claim['verdict']}**." for claim in record["results"]["claims"]]
-    picture = "![Histograms of pushes](results/paper/gradient-histogram/gradient-histogram.png)"
+    picture = "![Histograms of pushes](../paper/src/linearcore_paper/experiments/gradient_histogram/gradient-histogram.png)"
     about = wrapped(f"{_PUSH} {data['magnitude']}. {_made_by(record)}")
     return ["## How hard labels push", about, picture, table(head, lines), "\n".join(verdicts)]
 
@@ -295,9 +295,10 @@ def _made_by(record: dict[str, Any]) -> str:
     """The command and the machine; of an experiment, the machines of its runs."""
     where = record["settings"].get("runs_on")
     if where is None:
-        return f"`{record['command']}`, {record['environment']['device']}, torch {record['environment']['torch']}."
+        place = record["environment"]
+        return f"`{record['command']}`, {place['device']}, torch {place['torch']}.{mark(record)}"
     # Runs of an experiment were done elsewhere; a record leaves out what decides nothing.
-    return f"`{record['command']} --data DIR --device cuda`, {'; '.join(where)}."
+    return f"`{record['command']} --data DIR --device cuda`, {'; '.join(where)}.{mark(record)}"
 
 
 _HEAD = """# Wrong labels on CIFAR-10

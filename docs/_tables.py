@@ -3,8 +3,11 @@
 import textwrap
 from pathlib import Path
 
+from linearcore.runtime import made_with_changes
+
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
+EXPERIMENTS = ROOT / "paper" / "src" / "linearcore_paper" / "experiments"
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
@@ -18,7 +21,15 @@ def source(record: dict) -> str:
     where = record["environment"]
     # What the environment names is there, and was not always used.
     machine = where["device"] if str(record["settings"].get("device", "cpu")).startswith("cuda") else where["cpu"]
-    return f"`{record['command']}`, torch {where['torch']}, {machine}."
+    return f"`{record['command']}`, torch {where['torch']}, {machine}.{mark(record)}"
+
+
+def mark(record: dict) -> str:
+    """A sentence about records of code that was not committed; nothing where all was."""
+    runs = record["settings"].get("runs_with_uncommitted_changes")
+    if runs:
+        return f" {runs} of the runs were made with uncommitted changes."
+    return " Made with uncommitted changes." if made_with_changes(record["environment"]) else ""
 
 
 def figure(value: float | None, form: str) -> str:

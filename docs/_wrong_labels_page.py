@@ -4,17 +4,17 @@ import inspect
 import textwrap
 from typing import Any
 
-from _tables import RESULTS, ROOT, source, table, wrapped
+from _tables import EXPERIMENTS, RESULTS, source, table, wrapped
 
 from linearcore.cleaning import out_of_fold_scores
 from linearcore.runtime import read_record
 from linearcore_paper.experiments.noise.claims import MIDDLE
+from linearcore_paper.runner import ResultsFile
 
 NAMES = {
     "ce": "CE", "gce": "GCE", "lc": "LC logodds", "lc-pairwise": "LC pairwise", "lc-centered": "LC centered",
     "robust": "LC robust", "balanced": "LC balanced", "unhinged": "unhinged",
 }  # fmt: skip
-NOISE = ROOT / "docs" / "results" / "paper" / "noise" / "results.json"
 LAWS = ("symmetric 20 %", "symmetric 40 %", "instance-dependent 40 %", "pair flip 40 %")
 MEASURES = {"margin": "margin", "log_odds": "log-odds", "p_margin": "margin of p", "loss": "its loss"}
 
@@ -131,7 +131,10 @@ def seen(sets: Row) -> str:
 
 def seen_images() -> str:
     """The same with a large network, from the record of `noise`."""
-    data = read_record(NOISE)["results"]["data"]
+    record = ResultsFile(EXPERIMENTS, "noise").conclusion
+    if record is None:
+        raise ValueError("`noise` has no conclusion; run `linearcore reproduce noise --scale paper`")
+    data = record["results"]["data"]
     area = {(row["row"], row["rate"]): row["auc_margin"] for row in data["rows"] if row["law"] == "instance"}
     methods = sorted(data["labels"], key=lambda key: -area[key, MIDDLE])
     told = "; ".join(f"{data['labels'][key]} {area[key, MIDDLE]:.3f}" for key in methods)

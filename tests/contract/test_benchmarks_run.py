@@ -1,11 +1,15 @@
 """Every benchmark runs from the command line at toy size, writes a record, and refuses bad input in one line."""
 
+import argparse
+import importlib
 import json
 import lzma
+import sys
 from pathlib import Path
 
 import pytest
 
+from linearcore.runtime import _record
 from tests.fresh_python import fresh_python
 from tests.tagged_text import conllu, sentences
 
@@ -49,25 +53,56 @@ def test_it_runs_and_writes_a_record_without_machine_paths(script, tmp_path):
 def test_help_names_every_option_and_an_example(script):
     done = fresh_python(str(BENCHMARKS / script), "--help")
     assert done.returncode == 0
-    assert "--out" in done.stdout and f"benchmarks/{script} --" in done.stdout
+    assert "--out" in done.stdout and "--allow-dirty" in done.stdout and f"benchmarks/{script} --" in done.stdout
+
+
+def test_a_record_to_be_committed_is_refused_for_code_that_is_not(monkeypatch, capsys, tmp_path):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    harness = importlib.import_module("_harness")
+
+    def parsed(*words: str) -> argparse.Namespace:
+        monkeypatch.setattr(sys, "argv", ["speed.py", *words])
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--out", type=Path)
+        return harness.parsed(parser)
+
+    monkeypatch.setattr(_record, "_commit", lambda: "0123abcd")
+    monkeypatch.setattr(_record, "_changed_files", lambda: ["a.py"])
+    assert parsed("--out", str(tmp_path / "a.json")).out == tmp_path / "a.json"
+    for words in (
+        [],
+        ["--out", str(BENCHMARKS / "results" / "a.json")],
+        ["--out", str(BENCHMARKS.parent / "docs/results/a")],
+    ):
+        with pytest.raises(SystemExit) as stop:
+            parsed(*words)
+        err = capsys.readouterr().err
+        assert (
+            stop.value.code == 2
+            and err.count("\n") == 1
+            and "got changes in a.py; commit them, or pass --allow-dirty" in err
+        )
+        assert parsed(*words, "--allow-dirty").allow_dirty
+    monkeypatch.setattr(_record, "_changed_files", list)
+    assert not parsed().allow_dirty
 
 
 def test_one_line_says_in_one_line_what_to_do_without_the_data_folder():
-    done = fresh_python(str(BENCHMARKS / "one_line.py"), "--quick", "--data", "no-such-folder")
+    done = fresh_python(str(BENCHMARKS / "one_line.py"), "--quick", "--data", "no-such-folder", "--allow-dirty")
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert "--data" in done.stderr and "--sets digits,many" in done.stderr
 
 
 def test_wrong_labels_says_in_one_line_what_to_do_without_the_data_folder():
-    done = fresh_python(str(BENCHMARKS / "wrong_labels.py"), "--quick", "--data", "no-such-folder")
+    done = fresh_python(str(BENCHMARKS / "wrong_labels.py"), "--quick", "--data", "no-such-folder", "--allow-dirty")
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert "--data" in done.stderr and "--sets digits" in done.stderr
 
 
 def test_decoding_says_in_one_line_what_to_do_without_the_data_folder():
-    done = fresh_python(str(BENCHMARKS / "decoding.py"), "--quick", "--data", "no-such-folder")
+    done = fresh_python(str(BENCHMARKS / "decoding.py"), "--quick", "--data", "no-such-folder", "--allow-dirty")
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert "--data" in done.stderr and "--sets generated" in done.stderr
@@ -93,13 +128,13 @@ def test_tagging_trains_all_losses_records_each_run_and_does_none_twice(tmp_path
 
 def test_core_width_says_in_one_line_what_is_wrong():
     for words, advice in ((["--data", "no-such-folder"], "--quick"), (["--quick", "--seeds", "0"], "positive numbers")):
-        done = fresh_python(str(BENCHMARKS / "core_width.py"), *words)
+        done = fresh_python(str(BENCHMARKS / "core_width.py"), *words, "--allow-dirty")
         assert done.returncode == 2 and advice in done.stderr and len(done.stderr.splitlines()) == 1
 
 
 def test_tagging_says_in_one_line_what_to_do_without_the_data_folder():
     for words, advice in ((["--data", "no-such-folder"], "--data DIR"), (["--data", ".", "--sets", "greek"], "known: ewt")):
-        done = fresh_python(str(BENCHMARKS / "tagging.py"), *words)
+        done = fresh_python(str(BENCHMARKS / "tagging.py"), *words, "--allow-dirty")
         assert done.returncode == 2 and advice in done.stderr and len(done.stderr.splitlines()) == 1
 
 
@@ -119,7 +154,8 @@ assert len(set(together)) > 1, together
 
 
 def test_proposals_says_in_one_line_what_to_do_without_the_data_folder():
-    done = fresh_python(str(BENCHMARKS / "proposals.py"), "--quick", "--sets", "turkish", "--data", "no-such-folder")
+    words = ("--quick", "--sets", "turkish", "--data", "no-such-folder", "--allow-dirty")
+    done = fresh_python(str(BENCHMARKS / "proposals.py"), *words)
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert "--data" in done.stderr and "--sets chains" in done.stderr

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.fresh_python import fresh_python
+from tests.paper.outcomes import COMMITTED, conclusion
 
 ROOT = Path(__file__).parents[2]
 CARE = ROOT / "docs" / "reading-the-paper-with-care.md"
@@ -74,9 +75,7 @@ def check_l(text: str, record: dict[str, Any]) -> None:
 
 def check_n(text: str, record: dict[str, Any]) -> None:
     """From a record of its own."""
-    data = json.loads((ROOT / "docs" / "results" / "paper" / "tagging" / "results.json").read_text("utf-8"))["results"][
-        "data"
-    ]
+    data = conclusion(COMMITTED, "tagging")["results"]["data"]
     ((header, rows),) = tables(text, "n")
     assert header == ["", "broadcast CRF", "ChainCRF", "linear core"] and len(rows) == 3
     for encoding in ("bilstm-adam", "bert"):
@@ -93,8 +92,7 @@ def check_n(text: str, record: dict[str, Any]) -> None:
 
 def check_o(text: str, record: dict[str, Any]) -> None:
     """From a record of its own."""
-    found = json.loads((ROOT / "docs" / "results" / "paper" / "gradient-histogram" / "results.json").read_text("utf-8"))
-    data = found["results"]["data"]
+    data = conclusion(COMMITTED, "gradient-histogram")["results"]["data"]
     ((header, rows),) = tables(text, "o")
     assert header == [f"after epoch {data['epoch']}", "CE", "LC"] and len(rows) == 5
     runs = [data["runs"][key] for key in ("ce", "lc")]
@@ -152,9 +150,7 @@ def test_the_generated_pages_are_what_the_records_say(tmp_path: Path) -> None:
 
 
 def test_readme_says_of_many_tags_what_the_record_says() -> None:
-    data = json.loads((ROOT / "docs" / "results" / "paper" / "tagging" / "results.json").read_text("utf-8"))["results"][
-        "data"
-    ]
+    data = conclusion(COMMITTED, "tagging")["results"]["data"]
     cases: dict[tuple[str, str], dict[str, Any]] = {}
     for row in data["rows"]:
         cases.setdefault((row["source"], row["encoding"]), {})[row["method"]] = row

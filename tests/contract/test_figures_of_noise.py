@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from linearcore_paper.experiments.noise.claims import CLOSE, MARK
+from linearcore_paper.runner import ResultsFile
+from tests.paper.outcomes import COMMITTED, conclusion
 
 ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "docs" / "results" / "paper" / "noise"
-DATA: dict[str, Any] = json.loads((FOLDER / "results.json").read_text("utf-8"))["results"]["data"]
+PARTS = ResultsFile(COMMITTED, "noise").parts
+DATA: dict[str, Any] = conclusion(COMMITTED, "noise")["results"]["data"]
 RATES = (0.2, 0.3, 0.4, 0.5, 0.6)
 COLUMNS = [("instance", rate) for rate in (0.0, *RATES)] + [("symmetric", 0.4)]
 TUNED = ("ce-tuned", "gce-tuned", "gce-normed", "logodds", "unhinged-tuned", "robust", "shared", "balanced")
@@ -33,8 +35,8 @@ BESIDE = {
 
 def runs(method: str, rate: float, law: str = "instance", name: str = "test_accuracy") -> list[float]:
     """A number of every seed that there is."""
-    paths = sorted((FOLDER / "parts").glob(f"run_{law}_{rate:g}_{method}_seed?.json"))
-    return [json.loads(path.read_text("utf-8"))["results"][name] for path in paths]
+    parts = sorted(part for part in PARTS if part.startswith(f"run_{law}_{rate:g}_{method}_seed"))
+    return [PARTS[part]["results"][name] for part in parts]
 
 
 def right(method: str, rate: float = 0.4, law: str = "instance") -> float:
@@ -285,7 +287,7 @@ def test_advice_beside_the_baselines() -> None:
 
 @pytest.mark.parametrize("page", ["docs/images.md", "CHANGELOG.md"])
 def test_number_of_runs(page: str) -> None:
-    count = len(list((FOLDER / "parts").glob("*.json")))
+    count = len([part for part in PARTS if "_again" not in part])
     assert f"{count} runs" in words((ROOT / page).read_text("utf-8"))
 
 

@@ -335,7 +335,7 @@ def test_an_experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     assert [item["shows"] for item in json.loads(capsys.readouterr().out)] == ["the slope in the core"]
     assert command(["reproduce", "slopes", "--out", str(tmp_path), "--report"]) == 0
     assert "holds: The slope in the core is −1" in capsys.readouterr().out
-    assert {path.name for path in (tmp_path / "slopes").iterdir()} == {"parts", "results.json", "slopes.svg", "slopes.png"}
+    assert {path.name for path in (tmp_path / "slopes").iterdir()} == {"results.jsonl", "slopes.svg", "slopes.png"}
     page = (tmp_path / "report.html").read_text("utf-8")
     assert "Slopes in the core" in page and "How steep is the core?" in page and "Two bars, both at −1." in page
     # Finished parts are kept, as those of every experiment.

@@ -87,13 +87,15 @@ def test_public_names_are_these():
     assert set(tagging.__all__) == {
         "HEADS", "ChainSettings", "Head", "HeadSettings",
         "StoppedError", "Tagged", "Tagger", "Trained", "Training", "evaluation_report", "split_dev", "train",
-        "Batch", "Bucket", "Corpus", "GraphStepper", "Stepper", "TaggingModel", "Vocabulary", "digest", "make_optimizer",
+        "Batch", "Bucket", "Corpus", "Stepper", "TaggingModel", "Vocabulary", "digest", "make_optimizer",
         "rate_at",
     }  # fmt: skip
     assert set(runtime.__all__) == {
-        "RECORD_FORMAT", "environment", "package_version", "read_record", "write_record", "write_whole",
+        "RECORD_FORMAT", "check_committed", "environment", "made_with_changes", "package_version", "read_record",
+        "write_record", "write_whole",
         "Part", "Progress", "track", "Interrupt", "StoppedError",
-        "StoreError", "Stored", "differences", "is_store", "read_store", "write_store", "stream_for", "one_thread",
+        "StoreError", "Stored", "grouped", "is_store", "read_store", "write_store", "Checkpoint", "differences",
+        "GraphStepper", "autocast_dtype", "one_thread", "stream_for",
         "MissingExtraError", "between", "complaint", "one_of", "positive", "require", "shape",
     }  # fmt: skip
     assert set(structured.__all__) == {
@@ -106,7 +108,7 @@ def test_public_names_are_these():
     assert set(readers.__all__) == names
     assert set(vision.__all__) == {
         "DownloadError", "ImageSets", "Images", "Loss", "Recipe", "Run", "StoppedError", "Trained", "cifar10",
-        "describe", "fashion_mnist", "hold_out", "mnist", "train", "train_many",
+        "fashion_mnist", "hold_out", "mnist", "train", "train_many",
     }  # fmt: skip
     assert set(networks.__all__) == {"NETWORKS", "resnet18", "small_network"}
 

@@ -1,9 +1,16 @@
-"""Runs an experiment in this process, without files."""
+"""Outcomes of experiments: computed here without files, or read from and written to a results file."""
 
 from functools import cache
+from pathlib import Path
+from typing import Any
 
+from linearcore.runtime import environment
+from linearcore_paper import experiments
 from linearcore_paper.experiments import EXPERIMENTS
-from linearcore_paper.runner import Outcome, Settings
+from linearcore_paper.runner import Outcome, ResultsFile, Settings
+
+#: Where the committed results lie.
+COMMITTED = Path(experiments.__file__).parent
 
 
 @cache
@@ -16,3 +23,17 @@ def outcome(name: str) -> Outcome:
 def verdicts(name: str) -> list[tuple[str, str | None]]:
     """Verdict and letter of every claim, in order."""
     return [(claim.verdict, claim.correction) for claim in outcome(name).claims]
+
+
+def conclusion(folder: Path, name: str) -> dict[str, Any]:
+    """The conclusion in an experiment's results file."""
+    record = ResultsFile(folder, name).conclusion
+    assert record is not None
+    return record
+
+
+def write_conclusion(folder: Path, name: str, *, part: str | None = None, **record: Any) -> None:
+    """Puts a made-up conclusion, or part, into an experiment's results file."""
+    file = ResultsFile(folder, name)
+    file.path.parent.mkdir(parents=True, exist_ok=True)
+    file.save({"part": part, "environment": environment(), **record})

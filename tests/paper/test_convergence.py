@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from linearcore.cli import main
-from linearcore.runtime import read_record
 from linearcore.surrogates import LinearCore
 from linearcore_paper.experiments import convergence
 from linearcore_paper.experiments.convergence import BATCHES, ONE, RATES, SIZES, SUITED, Runs
@@ -28,6 +27,7 @@ from linearcore_paper.experiments.convergence.training import (
     tune,
 )
 from linearcore_paper.runner import Settings
+from tests.paper.outcomes import conclusion
 
 EXPLICIT = [key for key, method in METHODS.items() if method.explicit is not None]
 RATE = 0.02
@@ -46,7 +46,7 @@ def record(tmp_path_factory) -> dict:
     assert stop.value.code == 0
     page = (folder / "report.html").read_text("utf-8")
     assert "Sequence tagging against the clock" in page and "Transitions matter in these chains" in page
-    return read_record(folder / "convergence" / "results.json")["results"]
+    return conclusion(folder, "convergence")["results"]
 
 
 def explicit(key: str, task: Task, step=None) -> ExplicitPath:

@@ -13,6 +13,7 @@ from linearcore_paper.experiments.tagging.methods import METHODS
 from linearcore_paper.runner import Outcome
 from tests.paper.generated_pages import ROOT, page_module, section, words
 from tests.paper.made_tagging import concluded, made_results
+from tests.paper.outcomes import write_conclusion
 
 FAILED = {"failed": "the loss is no number after 20 steps", "steps": 800}
 CASES = 7
@@ -28,16 +29,16 @@ def written(many_tags, tmp_path):
     """Results ↦ the page."""
 
     def write(results: dict[str, Any], variants: Path = Path("none"), chain_rates: Path = Path("none")) -> str:
-        return many_tags.page(write_made(tmp_path / "results.json", concluded(results)), variants, chain_rates)
+        return many_tags.page(write_made(tmp_path, concluded(results)), variants, chain_rates)
 
     return write
 
 
-def write_made(path: Path, outcome: Outcome) -> Path:
+def write_made(folder: Path, outcome: Outcome) -> Path:
     settings = {"device": "cuda", "experiment": "tagging", "scale": "paper", "runs_on": ["a made-up GPU, torch 9"]}
     command = "linearcore reproduce tagging --scale paper --seed 0"
-    write_record(path, command=command, settings=settings, results=outcome.as_json(), seed=0)
-    return path
+    write_conclusion(folder, "tagging", command=command, settings=settings, results=outcome.as_json(), seed=0)
+    return folder
 
 
 def test_every_case_has_its_table(written):

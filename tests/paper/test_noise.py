@@ -8,16 +8,16 @@ import torch
 
 from linearcore.cli import main
 from linearcore.noise import instance_dependent
-from linearcore.runtime import read_record
 from linearcore_paper.experiments import noise
 from linearcore_paper.experiments.noise import training as noise_training
 from linearcore_paper.experiments.noise.images import LAWS, draw_labels, read_images
 from linearcore_paper.experiments.noise.methods import METHODS, SMALL_METHODS, Config
 from linearcore_paper.experiments.noise.table import PAPER_RATES, tune_names
 from linearcore_paper.experiments.noise.training import Plan, train_run, tune_run
-from linearcore_paper.runner import After, RecordedRun, Settings
+from linearcore_paper.runner import After, RecordedRun, ResultsFile, Settings, results_folder
 from linearcore_paper.vision import Run, hold_out
 from tests.paper.made_noise import AREAS, AS_IN_THE_PAPER, made_up
+from tests.paper.outcomes import conclusion
 
 PAPER = Settings(scale="paper")
 TOY = Plan("made-up", "ce", Config(), "instance", 0.4, 0)
@@ -52,7 +52,7 @@ def spied(monkeypatch):
 
 
 def part_files(folder, name):
-    return {path.stem: read_record(path) for path in sorted((folder / name / "parts").glob("*.json"))}
+    return ResultsFile(folder, name).parts
 
 
 # Toy runs.
@@ -60,9 +60,9 @@ def part_files(folder, name):
 
 def test_command_writes_records_figures_and_every_part(toy):
     for name in ("noise", "gradient-histogram"):
-        files = {path.name for path in (toy / name).iterdir()}
-        assert files == {"parts", "results.json", f"{name}.svg", f"{name}.png"}
-        results = read_record(toy / name / "results.json")["results"]
+        files = {path.name for path in results_folder(toy, name).iterdir()}
+        assert files == {"results.jsonl", f"{name}.svg", f"{name}.png"}
+        results = conclusion(toy, name)["results"]
         assert {claim["verdict"] for claim in results["claims"]} <= {"not judged", "not run"}
         # Without GCE nothing can be said about it.
         later = [claim for claim in results["claims"] if claim["verdict"] == "not run"]

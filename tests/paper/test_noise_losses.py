@@ -1,6 +1,8 @@
 """What the runs of `noise` are made of: losses, choices, wrong labels, and what training scores say."""
 
+import json
 import math
+from pathlib import Path
 
 import pytest
 import torch
@@ -16,11 +18,12 @@ from linearcore_paper.experiments.gradient_histogram.gradients import (
     share_at_one,
 )
 from linearcore_paper.experiments.noise.images import LAWS, draw_labels, read_images
-from linearcore_paper.experiments.noise.losses import LOSSES, WIDE_CORE
+from linearcore_paper.experiments.noise.losses import LOSSES, WIDE_CORE, name_of
 from linearcore_paper.experiments.noise.methods import METHODS, SMALL_METHODS, Config, best_of
 from linearcore_paper.experiments.noise.training import known_about
-from linearcore_paper.vision import Images, describe
+from linearcore_paper.vision import Images
 
+RECORDS = Path(__file__).parents[2] / "docs" / "results" / "paper"
 SCORES = 3 * torch.randn(64, 10, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 LABELS = torch.arange(64) % 10
 OWN = SCORES.gather(1, LABELS[:, None])
@@ -56,7 +59,7 @@ def test_losses_are_what_their_names_say():
 
 
 def test_names_of_losses_tell_everything_that_decides():
-    assert describe(LOSSES["gce"].make({"q": 0.5})) == "generalized_cross_entropy(q=0.5, reduction='none')"
+    assert name_of(LOSSES["gce"].make({"q": 0.5})) == "generalized_cross_entropy(q=0.5, reduction='none')"
     told = {
         "lc": ("tau=1", "sides=1", "'pairwise'", "normalize=True"),
         "robust": ("tau=2", "radius=1.0"),
@@ -64,8 +67,15 @@ def test_names_of_losses_tell_everything_that_decides():
         "balanced": ("tau=2", "radius=1.0", "norm='class'"),
     }
     for key, words in told.items():
-        name = describe(LOSSES[key].make({}))
+        name = name_of(LOSSES[key].make({}))
         assert all(word in name for word in words), name
+
+
+@pytest.mark.parametrize("key", ["ce", "gce", "lc", "logodds", "unhinged", "robust"])
+def test_committed_runs_are_found_by_the_names_of_today(key):
+    records = [json.loads(path.read_text()) for path in RECORDS.glob("*/parts/*.json")]
+    recorded = {record["settings"]["loss"] for record in records if "noise" in record["settings"]}
+    assert name_of(LOSSES[key].make({"q": 0.5} if key == "gce" else {})) in recorded
 
 
 @pytest.mark.parametrize("key", METHODS)

@@ -11,6 +11,7 @@ from linearcore_paper.experiments import gradient_histogram, noise
 from linearcore_paper.runner import Settings
 from tests.paper.generated_pages import page_module, section, words
 from tests.paper.made_noise import AREAS, AS_IN_THE_PAPER, made_up
+from tests.paper.outcomes import write_conclusion
 from tests.paper.test_gradient_histogram import described
 
 PAPER = Settings(scale="paper")
@@ -26,14 +27,19 @@ def written(images, tmp_path):
     """Results of `noise` ↦ the page."""
 
     def write(results: dict[str, Any]) -> str:
-        put(tmp_path / "noise" / "results.json", noise.conclude(results, PAPER).as_json())
+        conclude(tmp_path, "noise", noise.conclude(results, PAPER).as_json())
         return images.page(tmp_path, [], tmp_path / "none")
 
     return write
 
 
+def conclude(folder: Path, name: str, results: Any, part: str | None = None) -> None:
+    settings = {"runs_on": ["a made-up GPU, torch 9"]}
+    command = "linearcore reproduce x --scale paper"
+    write_conclusion(folder, name, command=command, settings=settings, results=results, seed=0, part=part)
+
+
 def put(path: Path, results: Any, **settings: Any) -> None:
-    path.parent.mkdir(exist_ok=True)
     told = {"runs_on": ["a made-up GPU, torch 9"]} | settings
     write_record(path, command="linearcore reproduce x --scale paper", settings=told, results=results, seed=0)
 
@@ -80,9 +86,9 @@ def test_choices_have_the_chosen_one_first_and_then_the_best(written):
 
 def test_repeats_say_how_far_tries_lie_apart(images, written, tmp_path):
     assert "repeated with the same seed" not in words(written(made_up()))
-    places = ("parts/tune_ce_0", "repeats/tune_ce_0_again1", "parts/tune_ce_1", "repeats/tune_ce_1_again1")
-    for place, value in zip(places, (50.0, 51.0, 40.0, 42.0), strict=True):
-        put(tmp_path / "noise" / f"{place}.json", {"noisy_validation_accuracy": value})
+    parts = ("tune_ce_0", "tune_ce_0_again1", "tune_ce_1", "tune_ce_1_again1")
+    for part, value in zip(parts, (50.0, 51.0, 40.0, 42.0), strict=True):
+        conclude(tmp_path, "noise", {"noisy_validation_accuracy": value}, part)
     # Variances of 0.5 and 2.
     same = "2 tries were repeated with the same seed: a GPU does not repeat itself to the last bit,"
     told = f"{same} and agreements then differ by 1.1 points"
@@ -138,7 +144,7 @@ def test_pushes_and_the_sweep_have_sections_of_their_own(images, tmp_path):
         "run_ce_seed1": described({35: 3, 49: 1}, {0: 12}),
         "run_lc_seed1": described({49: 4}, {0: 9, 49: 3}, alone=({40: 4}, {5: 8})),
     }
-    put(tmp_path / "gradient-histogram" / "results.json", gradient_histogram.conclude(runs, PAPER).as_json())
+    conclude(tmp_path, "gradient-histogram", gradient_histogram.conclude(runs, PAPER).as_json())
     rows = [
         {"loss": "CE", "scale": 1.0, "noisy_validation_accuracy": 50.0},
         {"loss": "CE", "scale": 0.1, "failed": "…"},

@@ -13,7 +13,6 @@ import torch
 from linearcore import LinearCore, Pairwise
 from linearcore.analysis import certify, regret_ratio
 from linearcore.forms import FORMS
-from linearcore.runtime import write_record
 from linearcore.surrogates import BASES, LogisticBase
 from linearcore_paper.experiments import EXPERIMENTS
 from linearcore_paper.report import write_report
@@ -23,7 +22,8 @@ from linearcore_paper.report._figures import inline_svg
 from linearcore_paper.report._page import _ICONS, _ORDER, _parted
 from linearcore_paper.report._results import catalogue, number, plain
 from linearcore_paper.report.corrections import CORRECTIONS
-from linearcore_paper.runner import VERDICTS
+from linearcore_paper.runner import VERDICTS, results_folder
+from tests.paper.outcomes import write_conclusion
 
 CLAIMS = [
     dict(zip(("claim", "paper", "ours", "verdict", "correction"), row, strict=True))
@@ -39,16 +39,15 @@ CLAIMS = [
 def fake_results(out: Path, names: tuple[str, ...] = ("rates", "thresholds"), draw=None) -> Path:
     """An output folder as the runner leaves it, with `draw(path, name)` for the figures."""
     for name in names:
-        folder = out / name
-        folder.mkdir(parents=True)
-        write_record(
-            folder / "results.json",
+        write_conclusion(
+            out,
+            name,
             command=f"linearcore reproduce {name}",
             settings={"scale": "smoke", "deltas": [1e-4, 1e-1], "device": "cpu"},
             results={"claims": CLAIMS, "data": {}, "alt": f"Curves of {name} & their limits"},
             seed=7,
         )
-        (draw or tiny_svg)(folder / f"{name}.svg", name)
+        (draw or tiny_svg)(results_folder(out, name) / f"{name}.svg", name)
     return out
 
 
@@ -194,17 +193,18 @@ def test_a_missing_figure_is_said_and_a_picture_takes_its_place(tmp_path):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (lambda record: "{", "no JSON"),
-        (lambda record: "[]", "format"),
+        (lambda record: "{\n", "a record in every line"),
+        (lambda record: "[]\n", "a record in every line"),
+        (lambda record: {**record, "format": 99}, "a record in every line"),
         (lambda record: {**record, "results": []}, "`results` must be an object"),
         (lambda record: {**record, "results": {"claims": [{"claim": "x"}]}}, "claim"),
         (lambda record: {**record, "results": {"claims": [{**CLAIMS[0], "verdict": "maybe"}]}}, "'maybe'"),
     ],
 )
 def test_a_broken_file_is_named_in_one_line(tmp_path, change, complaint):
-    path = fake_results(tmp_path) / "rates" / "results.json"
+    path = fake_results(tmp_path) / "rates" / "results.jsonl"
     broken = change(json.loads(path.read_text("utf-8")))
-    path.write_text(broken if isinstance(broken, str) else json.dumps(broken), "utf-8")
+    path.write_text(broken if isinstance(broken, str) else json.dumps(broken) + "\n", "utf-8")
     with pytest.raises(ValueError, match=re.escape(complaint)) as error:
         write_report(tmp_path)
     assert str(path) in str(error.value) and "\n" not in str(error.value)

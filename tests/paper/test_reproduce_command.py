@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from linearcore.cli import main
-from linearcore.runtime import read_record
 from linearcore_paper.experiments import EXPERIMENTS
-from linearcore_paper.runner import VERDICTS
+from linearcore_paper.runner import VERDICTS, results_folder
+from tests.paper.outcomes import conclusion
 
 ORDER = [
     "surrogates",
@@ -53,12 +53,13 @@ def test_experiments_are_known_in_the_papers_order():
 
 @pytest.mark.parametrize("name", ORDER)
 def test_every_experiment_writes_record_and_figures(everything, name):
-    folder = everything[0] / name
-    assert {path.name for path in folder.iterdir()} == {"parts", "results.json", f"{name}.svg", f"{name}.png"}
+    folder = results_folder(everything[0], name)
+    assert {path.name for path in folder.iterdir()} == {"results.jsonl", f"{name}.svg", f"{name}.png"}
     assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     svg = (folder / f"{name}.svg").read_text("utf-8")
     assert "<svg" in svg and "dc:date" not in svg
-    record = read_record(folder / "results.json")
+    record = conclusion(everything[0], name)
+    record["settings"].pop("runs_with_uncommitted_changes", None)
     recorded = {"runs_on": [f"cpu, torch {torch.__version__}"]} if name in RECORDED else {}
     assert record["settings"] == {
         "device": "cpu",
@@ -73,7 +74,7 @@ def test_every_experiment_writes_record_and_figures(everything, name):
     for claim in record["results"]["claims"]:
         assert set(claim) == {"claim", "paper", "ours", "verdict", "correction"}
         assert claim["verdict"] in VERDICTS and claim["correction"] in {None, *"abcdefghijklmn"}
-    assert str(everything[0]) not in (folder / "results.json").read_text("utf-8")
+    assert str(everything[0]) not in (folder / "results.jsonl").read_text("utf-8")
 
 
 def test_smoke_scale_takes_less_than_a_minute(everything):
@@ -101,7 +102,7 @@ def test_json_is_the_records_and_nothing_else(everything, capsys):
     assert call("gradients", "rates", "rates", "--json", "--out", str(everything[0])) == 0
     told = json.loads(capsys.readouterr().out)
     assert list(told["records"]) == ["rates", "gradients"] and told["report"] is None
-    assert told["records"]["rates"] == read_record(everything[0] / "rates" / "results.json")
+    assert told["records"]["rates"] == conclusion(everything[0], "rates")
 
 
 def test_report_is_asked_for_the_folder(everything, capsys, monkeypatch):

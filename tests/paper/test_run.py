@@ -1,13 +1,21 @@
 """The runner: finished parts are kept, and only those that are still true."""
 
-import json
-
 import pytest
 from matplotlib.figure import Figure
 
 from linearcore.runtime import Progress
-from linearcore_paper.runner import Claim, Experiment, Outcome, RecordedRun, Settings, _parts, _run, prepare, run_experiment
-from linearcore_paper.runner._compute import Done
+from linearcore_paper.runner import (
+    Claim,
+    Experiment,
+    Outcome,
+    RecordedRun,
+    ResultsFile,
+    Settings,
+    _compute,
+    _run,
+    prepare,
+    run_experiment,
+)
 
 
 class Counted:
@@ -55,14 +63,14 @@ def test_interrupted_run_goes_on_where_it_stopped(counted, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         go(counted, tmp_path)
     assert counted.done == ["a", "b"]
-    assert sorted(path.name for path in (tmp_path / "counted" / "parts").iterdir()) == ["a.json", "b.json"]
-    assert not (tmp_path / "counted" / "results.json").exists()
+    file = ResultsFile(tmp_path, "counted")
+    assert list(file.parts) == ["a", "b"] and file.conclusion is None
     counted.stop_at = None
     finished = go(counted, tmp_path)
     assert counted.done == ["a", "b", "c", "d"]
     assert (finished.parts, finished.kept) == (4, 2)
     assert finished.record["results"]["data"]["a"] == {"seed": 0, "name": "a"}
-    assert json.loads((tmp_path / "counted" / "results.json").read_text("utf-8")) == finished.record
+    assert ResultsFile(tmp_path, "counted").conclusion == finished.record
 
 
 def test_nothing_is_done_twice(counted, tmp_path):
@@ -82,17 +90,18 @@ def test_other_settings_are_done_anew(counted, tmp_path, other):
 def test_other_code_is_done_anew(counted, tmp_path, monkeypatch):
     source = tmp_path / "source.py"
     source.write_text("one = 1")
-    monkeypatch.setattr(_parts, "_sources", lambda name: {"source.py": source})
+    monkeypatch.setattr(_compute, "_sources", lambda name: {"source.py": source})
     go(counted, tmp_path)
     assert go(counted, tmp_path).kept == 4
     source.write_text("one = 2")
     assert go(counted, tmp_path).kept == 0
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"key": 1}', "not json", "null"])
-def test_a_broken_part_is_done_again(counted, tmp_path, text):
+@pytest.mark.parametrize("key", ["key", "results", "seconds"])
+def test_a_part_that_lacks_something_is_done_again(counted, tmp_path, key):
     go(counted, tmp_path)
-    (tmp_path / "counted" / "parts" / "b.json").write_text(text)
+    file = ResultsFile(tmp_path, "counted")
+    file.save({name: value for name, value in file.parts["b"].items() if name != key})
     assert go(counted, tmp_path).kept == 3
     assert counted.done == [*"abcd", "b"]
 
@@ -103,14 +112,7 @@ def test_a_result_that_is_no_json_is_refused_and_leaves_nothing(counted, tmp_pat
     monkeypatch.setattr(counted, "parts", lambda settings: {"part": wrap(lambda: result)})
     with pytest.raises(kind, match="JSON"):
         go(counted, tmp_path)
-    assert list((tmp_path / "counted" / "parts").iterdir()) == []
-
-
-def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path):
-    (tmp_path / "part.json").mkdir()
-    with pytest.raises(OSError):
-        _parts.PartStore(tmp_path, "key", "command").save("part", dict, Done({}, 0.0))
-    assert [path.name for path in tmp_path.iterdir()] == ["part.json"]
+    assert list((tmp_path / "counted").iterdir()) == []
 
 
 def test_a_log_says_what_was_kept(counted, tmp_path, capsys):
@@ -122,7 +124,7 @@ def test_a_log_says_what_was_kept(counted, tmp_path, capsys):
 
 
 def test_sources_are_what_can_change_a_number():
-    sources = set(_parts._sources("vanishing-core"))
+    sources = set(_compute._sources("vanishing-core"))
     assert {
         "linearcore/surrogates/_linear_core.py",
         "linearcore/analysis/_transform.py",
@@ -144,8 +146,8 @@ def test_sources_are_what_can_change_a_number():
 
 
 def test_sources_include_other_experiments_that_are_used():
-    assert "linearcore_paper/experiments/noise/training.py" in _parts._sources("gradient-histogram")
-    assert "linearcore_paper/experiments/gradient_histogram/gradients.py" not in _parts._sources("noise")
+    assert "linearcore_paper/experiments/noise/training.py" in _compute._sources("gradient-histogram")
+    assert "linearcore_paper/experiments/gradient_histogram/gradients.py" not in _compute._sources("noise")
 
 
 @pytest.mark.parametrize("wrong", [{"scale": "huge"}, {"seed": -1}, {"seed": 2**31}])

@@ -8,12 +8,12 @@ import torch
 
 from linearcore.cli import main
 from linearcore.kernels import _max_product
-from linearcore.runtime import read_record
 from linearcore_paper.experiments import scalability
 from linearcore_paper.experiments.scalability import LABELS, conclude, slope, upper_slope
 from linearcore_paper.experiments.scalability import steps as chain_steps
 from linearcore_paper.experiments.scalability.steps import METHODS, dense_search, gradient_step, interleaved, training_step
 from linearcore_paper.runner import Settings
+from tests.paper.outcomes import conclusion
 
 TOY = (4, 5, 7)
 
@@ -58,8 +58,8 @@ def verdicts(parts: dict) -> list[str]:
 def test_command_writes_times_of_every_method_and_keeps_finished_parts(toy, tmp_path, capsys):
     assert call("--out", str(tmp_path), "--report") == 0
     folder = tmp_path / "scalability"
-    assert {path.name for path in folder.iterdir()} == {"parts", "results.json", "scalability.png", "scalability.svg"}
-    results = read_record(folder / "results.json")["results"]
+    assert {path.name for path in folder.iterdir()} == {"results.jsonl", "scalability.png", "scalability.svg"}
+    results = conclusion(folder.parent, "scalability")["results"]
     # With so few tags nothing is judged.
     assert [claim["verdict"] for claim in results["claims"]] == ["not judged"] * 4
     assert all("--scale paper" in claim["ours"] for claim in results["claims"][1:])

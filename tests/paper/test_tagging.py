@@ -1,16 +1,15 @@
 """`tagging` through the command line: 4000 tags at the paper's size, 40 of a made-up text here."""
 
-import json
 import re
 
 import pytest
 
 from linearcore.cli import main
-from linearcore.runtime import read_record
 from linearcore_paper.experiments import tagging
 from linearcore_paper.experiments.tagging.methods import METHODS
 from linearcore_paper.experiments.tagging.text import read_text
-from linearcore_paper.runner import After, RecordedRun, Settings
+from linearcore_paper.runner import After, RecordedRun, ResultsFile, Settings
+from tests.paper.outcomes import conclusion
 
 SMOKE = ("crf", "ce", "lc", "lc-rank", "lc-sampled", "ssvm")
 
@@ -31,16 +30,16 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def results(folder) -> dict:
-    return read_record(folder / "results.json")["results"]
+    return conclusion(folder.parent, "tagging")["results"]
 
 
 def test_record_figures_and_page(folder):
-    assert {path.name for path in folder.iterdir()} == {"parts", "results.json", "tagging.png", "tagging.svg"}
+    assert {path.name for path in folder.iterdir()} == {"results.jsonl", "tagging.png", "tagging.svg"}
     assert (folder / "tagging.png").read_bytes().startswith(b"\x89PNG")
     assert "Sequence tagging" in (folder.parent / "report.html").read_text("utf-8")
-    record = read_record(folder / "results.json")
+    record = conclusion(folder.parent, "tagging")
     assert record["settings"]["scale"] == "smoke" and record["command"].startswith("linearcore reproduce tagging")
-    assert str(folder) not in (folder / "results.json").read_text("utf-8")
+    assert str(folder) not in (folder / "results.jsonl").read_text("utf-8")
 
 
 def test_made_up_text_judges_nothing(results):
@@ -66,7 +65,7 @@ def test_every_method_learns_and_is_timed(results):
 
 def test_parts_are_records_of_their_own(folder):
     data = read_text("made", None).hash
-    parts = {path.stem: read_record(path) for path in (folder / "parts").iterdir()}
+    parts = ResultsFile(folder.parent, "tagging").parts
     where = "made_bilstm-adam"
     assert set(parts) == {
         *(f"tune_{where}_{method}_{rate}" for method in SMOKE for rate in ("0.02", "0.04")),
@@ -84,13 +83,11 @@ def test_parts_are_records_of_their_own(folder):
 
 
 def test_final_runs_have_the_rate_that_dev_chose(folder, results):
+    parts = ResultsFile(folder.parent, "tagging").parts
     for row in results["data"]["rows"][1:]:
-        tuned = {
-            rate: read_record(folder / "parts" / f"tune_made_bilstm-adam_{row['method']}_{rate:g}.json")["results"]
-            for rate in (0.02, 0.04)
-        }
+        tuned = {rate: parts[f"tune_made_bilstm-adam_{row['method']}_{rate:g}"]["results"] for rate in (0.02, 0.04)}
         best = max(tuned, key=lambda rate: tuned[rate]["dev_accuracy"])
-        final = read_record(folder / "parts" / f"run_made_bilstm-adam_{row['method']}_seed1.json")
+        final = parts[f"run_made_bilstm-adam_{row['method']}_seed1"]
         assert row["rate"] == best == final["settings"]["rate"]
 
 
@@ -100,13 +97,13 @@ def test_resuming_does_nothing_again(folder, capsys, monkeypatch):
 
     for name in ("train_run", "pace"):
         monkeypatch.setattr(tagging, name, fail)
-    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    before = ResultsFile(folder.parent, "tagging")
     capsys.readouterr()
     assert call("--out", str(folder.parent)) == 0
     assert "25 of 25 parts were finished before and kept" in capsys.readouterr().out
-    after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    assert {path.name for path in before if before[path] != after[path]} <= {"results.json"}
-    assert json.loads(before[folder / "results.json"])["results"] == read_record(folder / "results.json")["results"]
+    after = ResultsFile(folder.parent, "tagging")
+    assert after.parts == before.parts and list(after.parts) == list(before.parts)
+    assert after.conclusion["results"] == before.conclusion["results"]
 
 
 def test_missing_data_are_one_line(tmp_path, capsys):

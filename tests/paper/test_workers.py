@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from linearcore.cli import main
-from linearcore.runtime import Progress, read_record
+from linearcore.runtime import Progress
 from linearcore_paper.experiments import EXPERIMENTS
-from linearcore_paper.runner import Settings, _run, _workers, prepare, run_experiment
-from linearcore_paper.runner._worker import Order, available_cores
+from linearcore_paper.runner import ResultsFile, Settings, _run, _workers, prepare, run_experiment
+from linearcore_paper.runner._workers import Order, available_cores
 from tests.paper.stub_runs import NAMES, STUB, did, log
 
 #: Whoever starts the tests in the background may have had interrupts ignored, and children inherit that.
@@ -44,7 +44,7 @@ def mode(place: Path, **parts: str) -> None:
 
 
 def kept(place: Path) -> set[str]:
-    return {path.name.removesuffix(".json") for path in (place / "out" / "stub" / "parts").iterdir()}
+    return set(ResultsFile(place / "out", "stub").parts)
 
 
 def run(place: Path, workers: int = 2):
@@ -70,8 +70,8 @@ def test_runs_go_side_by_side_and_timings_alone(place, monkeypatch):
         beside = {two["part"] for two in lines.values() if two["started"] < one["ended"] and one["started"] < two["ended"]}
         assert one["part"] not in alone or beside == {one["part"]}
     assert lines["final"]["started"] > max(lines[f"tune-{rate}"]["ended"] for rate in (1, 2, 3))
-    folder = place / "out" / "stub" / "parts"
-    places = {name: read_record(folder / f"{name}.json")["environment"] for name in ("final", "timing")}
+    parts = ResultsFile(place / "out", "stub").parts
+    places = {name: parts[name]["environment"] for name in ("final", "timing")}
     assert (places["final"]["workers"], places["timing"]["workers"]) == (2, 1)
     assert finished.record["results"]["data"]["check"]["score"] == 30
     # What several processes did, one finds again.
@@ -108,8 +108,7 @@ def test_nothing_goes_on_after_an_interrupt_or_when_the_parent_is_killed(place, 
     command = [sys.executable, "-c", code]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True)
     try:
-        there = (place / "data" / "started-tune-2", place / "out" / "stub" / "parts" / "tune-3.json")
-        _wait_for(lambda: all(path.exists() for path in there))
+        _wait_for(lambda: (place / "data" / "started-tune-2").exists() and kept(place) == {"tune-1", "tune-3"})
         if number == signal.SIGINT:
             # A terminal sends it to all of them, and any may be the first to hear it.
             os.kill(log(place / "data")[0]["process"], number)
@@ -179,8 +178,7 @@ def test_a_dozen_stubborn_workers_are_stopped_in_the_time_of_one(monkeypatch):
 UNHEARD = f"""{HEARING}
 import threading, time
 from linearcore_paper.runner import Settings
-from linearcore_paper.runner._worker import Order
-from linearcore_paper.runner._workers import Workers, get_context
+from linearcore_paper.runner._workers import Order, Workers, get_context
 from tests.paper.stub_runs import STUB
 
 def elsewhere():

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from linearcore._extras import MissingExtraError, require
-from linearcore.cli._device import check_device
-from linearcore.cli._usage import INTERRUPTED, UsageError, usage_errors
+from linearcore.cli._usage import INTERRUPTED, UsageError, check_device, usage_errors
 
 __all__ = ["INTERRUPTED", "UsageError", "check_device", "main", "usage_errors"]
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from linearcore._torch import is_compiler_error
-from linearcore.cli._device import check_device
-from linearcore.cli._usage import INTERRUPTED, UsageError, usage_errors
+from linearcore.cli._usage import INTERRUPTED, UsageError, check_device, usage_errors
 from linearcore.tagging import HeadSettings
 
 if TYPE_CHECKING:

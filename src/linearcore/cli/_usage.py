@@ -30,3 +30,20 @@ def usage_errors() -> Iterator[None]:
         place = f" {error.filename}" if error.filename else ""
         reason = (error.strerror or str(error)).lower()
         raise UsageError(f"cannot write{place}: {reason}; name a folder you may write to with --out") from error
+
+
+def check_device(name: str) -> str:
+    """The name of a device that is there, for `--device`.
+
+    Raises:
+        ValueError: if torch knows no such device, or the machine has none.
+    """
+    import torch
+
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ValueError(f"`--device` must be a device of torch, got {name!r}; pass cpu or cuda") from None
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ValueError(f"`--device` must be there, got {name!r} and {torch.cuda.device_count()} CUDA devices; pass cpu")
+    return str(device)

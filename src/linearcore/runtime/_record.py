@@ -18,13 +18,15 @@ from linearcore._checks import complaint
 
 #: Raised by one whenever a reader of the old records would misread the new ones.
 RECORD_FORMAT = 1
+#: What follows the commit in a record whose code was not committed.
+_CHANGES = "+changes"
 
 
 def environment() -> dict[str, str | int | None]:
     """What the numbers depend on besides the code: versions, platform, processor, device, commit.
 
-    `commit` is None outside a checkout of linearcore, and ends in "+changes" if tracked files differ from it. `device` is
-    the name of the first CUDA device, or "cpu".
+    `commit` is None outside a checkout of linearcore, and ends in "+changes" if tracked files differ from it; records and
+    pictures, which a run may write into the checkout, do not count. `device` is the name of the first CUDA device, or "cpu".
     """
     import numpy
     import torch
@@ -41,6 +43,28 @@ def environment() -> dict[str, str | int | None]:
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
     }
+
+
+def made_with_changes(environment: Mapping[str, Any]) -> bool:
+    """Whether the environment of a record says that the code had uncommitted changes."""
+    return str(environment.get("commit")).endswith(_CHANGES)
+
+
+def check_committed(name: str, allow_dirty: bool) -> None:
+    """Refuses to make a record that is worth keeping from code that no commit has.
+
+    Args:
+        name: the option or file that asks for such a record, for the message.
+        allow_dirty: whether to go on all the same; the record's commit then ends in "+changes".
+
+    Raises:
+        ValueError: if tracked files of linearcore's checkout have uncommitted changes and `allow_dirty` is False.
+    """
+    changed = [] if allow_dirty or _commit() is None else _changed_files()
+    if changed:
+        found = f"changes in {', '.join(changed[:3])}{', …' if len(changed) > 3 else ''}"
+        advice = "commit them, or pass --allow-dirty and the record says so"
+        raise ValueError(complaint(name, "be run from a checkout without uncommitted changes", found, advice))
 
 
 def package_version() -> str:
@@ -110,7 +134,10 @@ def write_whole(path: Path, text: str) -> None:
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
+        with temporary.open("w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -154,20 +181,23 @@ def _commit() -> str | None:
 
     `ls-files` asks whether the file is tracked: an installed copy can lie inside the repository of another project.
     """
-    folder = Path(__file__).parent
-    if _git(folder, "ls-files", "--error-unmatch", Path(__file__).name) is None:
+    if _git("ls-files", "--error-unmatch", Path(__file__).name) is None:
         return None
-    commit = _git(folder, "rev-parse", "HEAD")
-    if not commit:
-        return None
-    return commit + ("+changes" if _git(folder, "status", "--porcelain", "--untracked-files=no") else "")
+    commit = _git("rev-parse", "HEAD")
+    return commit + (_CHANGES if _changed_files() else "") if commit else None
 
 
-def _git(folder: Path, *arguments: str) -> str | None:
-    """What git answers, or None if there is no git, no repository, or no answer within seconds."""
+def _changed_files() -> list[str]:
+    """Tracked files that differ from the commit, other than records and pictures."""
+    aside = [f":(top,exclude){pattern}" for pattern in ("*.jsonl", "*/results/*", "*.png", "*.svg")]
+    return (_git("diff", "--name-only", "HEAD", "--", ":(top)", *aside) or "").splitlines()
+
+
+def _git(*arguments: str) -> str | None:
+    """What git answers about this file's folder, or None if there is no git, no repository, or no answer within seconds."""
     try:
         answer = subprocess.run(
-            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=10, check=True
+            ["git", "-C", str(Path(__file__).parent), *arguments], capture_output=True, text=True, timeout=10, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return None

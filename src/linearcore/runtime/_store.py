@@ -24,6 +24,8 @@ MANIFEST = "linearcore.json"
 #: Raised by one whenever an older version would misread what this one writes.
 FORMAT = 1
 _TENSORS = "tensors"
+#: Below the folder of a result: the state of the run, until the result is there.
+UNFINISHED = "checkpoint"
 
 
 class StoreError(ValueError):
@@ -101,8 +103,12 @@ def is_store(folder: Path) -> bool:
     return (folder / MANIFEST).is_file()
 
 
-def read_store(folder: Path, kind: str) -> Stored:
+def read_store(folder: Path, kind: str, *, advice: str | None = None) -> Stored:
     """Reads what `write_store` wrote, every file checked against its hash first.
+
+    Args:
+        folder, kind: as in `write_store`.
+        advice: what to do about a damaged folder, or one of another format; None is to copy it again.
 
     Raises:
         MissingExtraError: if safetensors is not installed.
@@ -112,19 +118,35 @@ def read_store(folder: Path, kind: str) -> Stored:
     from safetensors import SafetensorError
     from safetensors.torch import load
 
-    manifest = _manifest(folder, kind)
-    blobs = {name: _blob(folder, entry) for name, entry in manifest["files"].items()}
+    manifest = _manifest(folder, kind, advice)
+    blobs = {name: _blob(folder, entry, advice) for name, entry in manifest["files"].items()}
     try:
         tensors = load(blobs.pop(_TENSORS))
         documents = {name: json.loads(blob) for name, blob in blobs.items() if "/" not in name and "." not in name}
     except (KeyError, SafetensorError, ValueError) as error:
-        raise _damaged(folder, f"a file cannot be read ({type(error).__name__})") from None
+        raise _damaged(folder, f"a file cannot be read ({type(error).__name__})", advice) from None
     return Stored(manifest["settings"], documents, tensors, manifest["written_by"])
 
 
-def _manifest(folder: Path, kind: str) -> dict[str, Any]:
+def grouped(tensors: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
+    """Tensors by what their names begin with, up to the first dot, and then by the rest.
+
+    Example:
+        >>> grouped({"model.0.weight": torch.ones(1), "kept.3": torch.zeros(1)})
+        {'model': {'0.weight': tensor([1.])}, 'kept': {'3': tensor([0.])}}
+    """
+    groups: dict[str, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        group, _, rest = name.partition(".")
+        groups.setdefault(group, {})[rest] = tensor
+    return groups
+
+
+def _manifest(folder: Path, kind: str, advice: str | None) -> dict[str, Any]:
     path = folder / MANIFEST
     if not path.is_file():
+        if is_store(folder / UNFINISHED):
+            raise StoreError(f"{folder} holds a training run that is not finished; go on with the command that began it")
         raise StoreError(f"{folder} must be a saved {kind}, got no {MANIFEST} there; name the folder that it was saved to")
     try:
         manifest = json.loads(path.read_bytes())
@@ -132,37 +154,39 @@ def _manifest(folder: Path, kind: str) -> dict[str, Any]:
         parts = manifest["settings"], manifest["files"], manifest["written_by"]
         digest = manifest["settings_sha256"]
     except (ValueError, KeyError, TypeError):
-        raise _damaged(folder, f"{MANIFEST} cannot be read") from None
+        raise _damaged(folder, f"{MANIFEST} cannot be read", advice) from None
     if found != kind:
         raise StoreError(f"{folder} must be a saved {kind}, got a {found}; name another folder")
     if version != FORMAT:
-        advice = "it was saved by another version of linearcore, " + str(parts[2])
-        raise StoreError(f"{folder} must be of format {FORMAT}, got {version}; {advice}")
+        writer = parts[2].get("linearcore") if isinstance(parts[2], dict) else parts[2]
+        got = f"{version}, written by linearcore {writer}"
+        advice = advice or "read it with that version, or save it anew"
+        raise StoreError(f"{folder} must be a {kind} of format {FORMAT}, got {got}; {advice}")
     if not all(isinstance(part, dict) for part in parts) or digest != _settings_digest(parts[0]):
-        raise _damaged(folder, f"the settings in {MANIFEST} are not those that were saved")
+        raise _damaged(folder, f"the settings in {MANIFEST} are not those that were saved", advice)
     return dict(manifest)
 
 
-def _blob(folder: Path, entry: Any) -> bytes:
+def _blob(folder: Path, entry: Any, advice: str | None) -> bytes:
     """A file's content, if it is the one that was saved."""
     try:
         name, wanted = str(entry["file"]), entry["sha256"]
     except (TypeError, KeyError):
-        raise _damaged(folder, f"{MANIFEST} cannot be read") from None
+        raise _damaged(folder, f"{MANIFEST} cannot be read", advice) from None
     # A manifest from elsewhere must not make us read outside its folder.
     if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-        raise _damaged(folder, f"{name!r} lies outside")
+        raise _damaged(folder, f"{name!r} lies outside", advice)
     try:
         blob = (folder / name).read_bytes()
     except OSError:
-        raise _damaged(folder, f"{name} is missing") from None
+        raise _damaged(folder, f"{name} is missing", advice) from None
     if hashlib.sha256(blob).hexdigest() != wanted:
-        raise _damaged(folder, f"{name} is not the file that was saved")
+        raise _damaged(folder, f"{name} is not the file that was saved", advice)
     return blob
 
 
-def _damaged(folder: Path, what: str) -> StoreError:
-    return StoreError(f"{folder} is damaged: {what}; copy the whole folder again, or save it anew")
+def _damaged(folder: Path, what: str, advice: str | None) -> StoreError:
+    return StoreError(f"{folder} is damaged: {what}; {advice or 'copy the whole folder again, or save it anew'}")
 
 
 def _files_of(folder: Path) -> set[str]:
@@ -193,15 +217,3 @@ def _digest(path: Path) -> str:
 
 def _settings_digest(settings: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(dict(settings), sort_keys=True, ensure_ascii=False).encode()).hexdigest()
-
-
-def differences(key: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    """The names of what two runs differ in, settings by their own names; nothing if they are the same.
-
-    Example:
-        >>> differences({"settings": {"rate": 1, "seed": 0}, "dev": "x"}, {"settings": {"rate": 2, "seed": 1}, "dev": "y"})
-        'dev, rate and seed'
-    """
-    one, two = ({**run, **run.get("settings", {}), "settings": None} for run in (key, other))
-    names = sorted(name for name in one.keys() | two.keys() if one.get(name) != two.get(name))
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -1,17 +1,50 @@
-"""Entities in BIO, IOB2 and BIOES tags, found by seqeval."""
+"""Precision, recall and F1, and entities in BIO, IOB2 and BIOES tags, found by seqeval."""
 
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from linearcore._extras import require
-from linearcore.tagging._rates import Rates
 
 _OUTSIDE = "O"
 # The prefixes that seqeval knows. A type may hold anything.
 _ENTITY_TAG = re.compile("[BIES]-.+", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """How well one kind of thing is found, in percent.
+
+    Attributes:
+        precision: of what was predicted, how much is right.
+        recall: of what is there, how much was found.
+        f1: their harmonic mean.
+        support: how much is there.
+    """
+
+    precision: float
+    recall: float
+    f1: float
+    support: int
+
+    @classmethod
+    def of(cls, both: int, predicted: int, gold: int) -> "Rates":
+        """From counts: right predictions, predictions, and what is there. 0/0 is 0.
+
+        Example:
+            >>> Rates.of(both=1, predicted=4, gold=2)
+            Rates(precision=25.0, recall=50.0, f1=33.33, support=2)
+        """
+        total = predicted + gold
+        return cls(
+            precision=100 * both / predicted if predicted else 0.0,
+            recall=100 * both / gold if gold else 0.0,
+            # 2PR/(P+R) with the counts put in: no rounding, and 0/0 only where there is nothing at all.
+            f1=200 * both / total if total else 0.0,
+            support=gold,
+        )
 
 
 class Entities:

@@ -6,8 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from linearcore._checks import complaint
-from linearcore.tagging._entities import Entities
-from linearcore.tagging._rates import Rates
+from linearcore.tagging._entities import Entities, Rates
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from linearcore.tagging._entities import Rates
 from linearcore.tagging._evaluation import Confusion, Evaluation, Share
-from linearcore.tagging._rates import Rates
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

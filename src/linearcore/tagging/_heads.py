@@ -41,9 +41,10 @@ class Head:
 
 
 _CHAIN = ("rank", "beam", "constraints")
+_LINEAR_CORE = (*_CHAIN, "unary", "sharpness", "surrogate", "form", "normalize")
 #: What `loss` may be.
 HEADS: dict[str, Head] = {
-    "lc": Head("linear core", LinearCoreChain, (*_CHAIN, "unary", "sharpness", "surrogate", "form"), can_compile=True),
+    "lc": Head("linear core", LinearCoreChain, _LINEAR_CORE, can_compile=True),
     "crf": Head("conditional random field", ChainCRF, _CHAIN),
     "ssvm": Head("structured SVM", ChainSSVM, _CHAIN),
     "ce": Head("token cross-entropy", None, can_compile=True),
@@ -72,6 +73,11 @@ def check_share(name: str, value: Any) -> None:
 def _check_width(name: str, value: Any) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise ValueError(complaint(name, "be a width, or 0 for exact search", repr(value), "for example 16"))
+
+
+def _check_truth(name: str, value: Any) -> None:
+    if not isinstance(value, bool):
+        raise ValueError(complaint(name, "be True or False", repr(value), "leave it out for the default"))
 
 
 def _check_surrogate(name: str, value: Any) -> None:
@@ -153,6 +159,8 @@ class ChainSettings(HeadSettings):
     Attributes:
         surrogate: of "lc": arguments of `LinearCore`, any of base (a name), tau, sides, sharpness; by default its own.
         form: of "lc": "logodds", "pairwise" or "centered"; by default "logodds".
+        normalize: of "lc": the mean over the candidates (True) or their sum (False), as in `LinearCoreChain`; by default
+            what the form's name means there. It is always saved; files of earlier versions have none and mean the sum.
         constraints: "bio", "bioes" or "bmes": the rules of that scheme, read off the labels, hold in training and decoding.
     """
 
@@ -162,6 +170,7 @@ class ChainSettings(HeadSettings):
     form: str | None = _option(
         f"With lc: {', '.join(FORMS)}; by default logodds.", lambda name, value: one_of(name, value, FORMS)
     )
+    normalize: bool | None = _option("With lc: the mean over the candidates, or their sum.", _check_truth)
     constraints: str | None = _option(
         f"Rules of {', '.join(SCHEMES)}, read off the labels.",
         lambda name, value: one_of(name, value, SCHEMES, "or None, for none"),

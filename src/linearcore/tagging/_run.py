@@ -2,19 +2,18 @@
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from linearcore.runtime import Interrupt, Part, Progress, StoppedError
+from linearcore.runtime import Checkpoint, Interrupt, Part, Progress, StoppedError, autocast_dtype
 from linearcore.tagging._batches import Bucket, batches
-from linearcore.tagging._checkpoint import State, load_checkpoint, save_checkpoint
 from linearcore.tagging._corpus import Corpus
 from linearcore.tagging._model import TaggingModel
 from linearcore.tagging._settings import Training
-from linearcore.tagging._steps import GraphStepper, Stepper, make_optimizer, rate_at
+from linearcore.tagging._steps import Stepper, make_optimizer, rate_at
 from linearcore.tagging._tagger import Tagger
 from linearcore.tagging.encoders import BiLSTM
 
@@ -26,6 +25,33 @@ _LOOK = 0.5
 _ORDER = 1_000_003
 
 
+@dataclass
+class State:
+    """How far a run is.
+
+    Attributes:
+        epoch: the current epoch, from 0.
+        batch: batches of it that are done.
+        losses: sum over the words of this epoch of their loss.
+        words: words of this epoch so far.
+        seconds: spent on training steps in this epoch, for the pace.
+        history: a row for each finished epoch.
+        best: the accuracy on dev of the best epoch so far, in percent; −1 before the first.
+        waited: epochs since.
+        weights: those of the best epoch.
+    """
+
+    epoch: int = 0
+    batch: int = 0
+    losses: float = 0.0
+    words: int = 0
+    seconds: float = 0.0
+    history: list[dict[str, Any]] = field(default_factory=list)
+    best: float = -1.0
+    waited: int = 0
+    weights: dict[str, Tensor] = field(default_factory=dict)
+
+
 class Run:
     """The loop over epochs and batches."""
 
@@ -35,31 +61,42 @@ class Run:
         settings: Training,
         train: Corpus,
         dev: Corpus,
-        out: Path | None,
-        key: dict[str, Any],
+        checkpoint: Checkpoint | None,
         every: float,
     ) -> None:
         self.model, self.settings, self.train, self.dev = tagger.model, settings, train, dev
-        self.out, self.key, self.every = out, key, every
+        self.checkpoint, self.every = checkpoint, every
         self.device = tagger.device
         self.optimizer = make_optimizer(self.model, settings)
         self.state = State()
-        dtype = _autocast(settings.precision, self.device)
         # Transformers have as many shapes as sub-words come together; an LSTM has few.
-        self.is_recorded = self.device.type == "cuda" and settings.kind == BiLSTM.kind
-        kind = GraphStepper if self.is_recorded else Stepper
-        self.stepper = kind(self.model, self.optimizer, settings.clip, dtype, settings.compiled)
+        self.has_few_shapes = self.device.type == "cuda" and settings.kind == BiLSTM.kind
+        self.stepper = Stepper(
+            self.model,
+            self.optimizer,
+            settings.clip,
+            autocast_dtype(settings.precision, self.device),
+            compiled=settings.compiled,
+            captured=self.has_few_shapes,
+        )
         self.saved_at = time.monotonic()
 
     def resume(self) -> tuple[int, int] | None:
         """Takes up a saved run, if there is one."""
-        if self.out is None:
-            return None
-        state = load_checkpoint(self.out, self.key, self.model, self.optimizer)
-        if state is None:
-            return None
-        self.state = state
-        return state.epoch + 1, state.batch
+        return None if self.checkpoint is None else self.checkpoint.resume(self._restore)
+
+    def _restore(self, state: dict[str, Any], tensors: dict[str, dict[str, Tensor]]) -> tuple[int, int]:
+        self.state = State(**state, weights=tensors.get("best", {}))
+        self.model.load_state_dict(tensors["model"])
+        slots: dict[int, dict[str, Tensor]] = {}
+        for name, value in tensors.get("optimizer", {}).items():
+            number, _, slot = name.partition(".")
+            slots.setdefault(int(number), {})[slot] = value
+        self.optimizer.load_state_dict({"state": slots, "param_groups": self.optimizer.state_dict()["param_groups"]})
+        torch.set_rng_state(tensors["random"]["cpu"])
+        if self.device.type == "cuda" and "cuda" in tensors["random"]:
+            torch.cuda.set_rng_state(tensors["random"]["cuda"], self.device)
+        return self.state.epoch + 1, self.state.batch
 
     def go(self, progress: Progress, interrupt: Interrupt) -> None:
         """Trains until the last epoch, or until dev has not improved for long; leaves the best weights in the model."""
@@ -88,13 +125,13 @@ class Run:
         total, words, started, looked, rate = None, 0, time.perf_counter(), time.perf_counter(), 0.0
         for bucket in buckets[state.batch :]:
             rate = rate_at(state.epoch * len(buckets) + state.batch, steps, self.settings)
-            batch = self.train.batch(bucket, full=self.is_recorded).to(self.device)
+            batch = self.train.batch(bucket, full=self.has_few_shapes).to(self.device)
             count = sum(len(self.train.tags[member]) for member in bucket.members)
             loss = self.stepper.step(batch, rate).double() * count
             total = loss if total is None else total + loss
             words, state.batch = words + count, state.batch + 1
             part.advance()
-            due = self.out is not None and time.monotonic() - self.saved_at >= self.every
+            due = self.checkpoint is not None and time.monotonic() - self.saved_at >= self.every
             if due or interrupt or time.perf_counter() - looked > _LOOK or state.batch == len(buckets):
                 self._count(total, words, started)
                 total, words, started = None, 0, time.perf_counter()
@@ -156,12 +193,27 @@ class Run:
         )
 
     def _save(self) -> None:
-        if self.out is not None:
-            save_checkpoint(self.out, self.key, self.state, self.model, self.optimizer)
+        if self.checkpoint is not None:
+            slots = self.optimizer.state_dict()["state"].items()
+            random = {"cpu": torch.get_rng_state()}
+            if self.device.type == "cuda":
+                random["cuda"] = torch.cuda.get_rng_state(self.device)
+            self.checkpoint.save(
+                {name: value for name, value in vars(self.state).items() if name != "weights"},
+                model=self.model.state_dict(),
+                best=self.state.weights,
+                optimizer={
+                    f"{number}.{slot}": value
+                    for number, values in slots
+                    for slot, value in values.items()
+                    if isinstance(value, Tensor)
+                },
+                random=random,
+            )
         self.saved_at = time.monotonic()
 
     def _stop(self) -> None:
-        if self.out is None:
+        if self.checkpoint is None:
             raise KeyboardInterrupt
         state = self.state
         raise StoppedError(
@@ -180,12 +232,6 @@ def dev_accuracy(model: TaggingModel, corpus: Corpus) -> float:
         found = model.decode(batch.mask, batch.inputs)
         right += ((found == batch.tags) & batch.mask).sum()
     return 100.0 * int(right) / max(1, sum(corpus.lengths))
-
-
-def _autocast(precision: str, device: torch.device) -> torch.dtype | None:
-    if precision == "auto":
-        precision = "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"
-    return torch.bfloat16 if precision == "bf16" else None
 
 
 def _minutes(seconds: float) -> str:

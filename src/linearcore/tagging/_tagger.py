@@ -7,9 +7,8 @@ from typing import Any, TypeVar
 import torch
 
 from linearcore._checks import complaint
-from linearcore.runtime import StoreError, is_store, read_store, write_store
+from linearcore.runtime import StoreError, read_store, write_store
 from linearcore.tagging._batches import batches
-from linearcore.tagging._checkpoint import FOLDER
 from linearcore.tagging._corpus import Corpus
 from linearcore.tagging._evaluation import Evaluation
 from linearcore.tagging._model import TaggingModel
@@ -138,8 +137,6 @@ class Tagger:
             MissingExtraError: if its encoder needs a package that is not installed.
         """
         folder = Path(folder)
-        if not is_store(folder) and is_store(folder / FOLDER):
-            raise StoreError(f"{folder} holds a training run that is not finished; go on with the command that began it")
         stored = read_store(folder, KIND)
         try:
             settings = stored.settings

@@ -1,6 +1,5 @@
 """From tagged sentences to a saved tagger."""
 
-import shutil
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -10,8 +9,7 @@ from typing import Any
 import torch
 
 from linearcore._checks import complaint
-from linearcore.runtime import Interrupt, Progress, differences, is_store
-from linearcore.tagging._checkpoint import FOLDER
+from linearcore.runtime import Checkpoint, Interrupt, Progress, is_store
 from linearcore.tagging._corpus import Corpus, Tagged, digest
 from linearcore.tagging._model import TaggingModel
 from linearcore.tagging._run import Run
@@ -20,6 +18,8 @@ from linearcore.tagging._tagger import Tagger
 from linearcore.tagging._vocabulary import Vocabulary
 from linearcore.tagging.encoders import BiLSTM, Encoder
 from linearcore.tagging.readers import TagColumns
+
+_ADVICE = "pass --fresh (fresh=True) to start again, or another --out"
 
 
 @dataclass(frozen=True)
@@ -76,10 +76,11 @@ def train(
     # Compiled steps are the same steps: a run may go on with them, or without.
     asked = {name: value for name, value in told.items() if name != "compiled"}
     key = {"settings": asked, "train": digest(sentences), "dev": digest(dev), "tag": columns}
-    if folder is not None and fresh:
-        shutil.rmtree(folder / FOLDER, ignore_errors=True)
-    elif folder is not None and is_store(folder):
-        return _finished(folder, key, device)
+    checkpoint = None if folder is None else Checkpoint(folder, "training run of a tagger", key, _ADVICE)
+    if checkpoint is not None and fresh:
+        checkpoint.remove()
+    elif checkpoint is not None and is_store(checkpoint.out):
+        return _finished(checkpoint, device)
     with torch.random.fork_rng(devices=[torch.device(device)] if torch.device(device).type == "cuda" else []):
         torch.manual_seed(settings.seed)
         vocabulary = Vocabulary.of(sentences)
@@ -89,7 +90,7 @@ def train(
         model = TaggingModel(encoder, len(vocabulary.tags), **settings.head_options())
         tagger = Tagger(model.to(device), vocabulary, columns, {"training": told, "key": key})
         corpora = [Corpus.of(part, vocabulary, encoder) for part in (sentences, dev)]
-        run = Run(tagger, settings, corpora[0], corpora[1], folder, key | {"torch": torch.__version__}, save_every)
+        run = Run(tagger, settings, corpora[0], corpora[1], checkpoint, save_every)
         resumed = run.resume()
         with Progress() if progress is None else nullcontext(progress) as shown, Interrupt() as interrupt:
             if resumed is not None:
@@ -97,9 +98,9 @@ def train(
                 shown.say(f"going on in epoch {resumed[0]} after {resumed[1]} batches{best}")
             run.go(shown, interrupt)
     tagger.told |= {"history": run.state.history, "dev_accuracy": run.state.best}
-    if folder is not None:
-        tagger.save(folder)
-        shutil.rmtree(folder / FOLDER, ignore_errors=True)
+    if checkpoint is not None:
+        tagger.save(checkpoint.out)
+        checkpoint.remove()
     return Trained(tagger, run.state.history, resumed)
 
 
@@ -131,13 +132,10 @@ def _check(sentences: Sequence[Tagged], dev: Sequence[Tagged]) -> None:
                 raise ValueError(complaint(name, "have a tag for each word", got, "mend it"))
 
 
-def _finished(folder: Path, key: dict[str, Any], device: str) -> Trained:
+def _finished(checkpoint: Checkpoint, device: str) -> Trained:
     """What a folder holds, if it came of the same settings and data."""
-    tagger = Tagger.load(folder, device)
-    differ = differences(key, tagger.told.get("key", {}))
-    if differ:
-        advice = "pass --fresh (fresh=True) to train it anew, or another --out"
-        raise ValueError(f"{folder} holds a finished tagger with another {differ}; {advice}")
+    tagger = Tagger.load(checkpoint.out, device)
+    checkpoint.require_same("a finished tagger", tagger.told.get("key", {}))
     return Trained(tagger, tagger.told["history"], resumed=None, was_finished=True)
 
 

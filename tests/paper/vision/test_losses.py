@@ -7,7 +7,7 @@ from torch import nn
 
 import linearcore as lc
 from linearcore.losses.baselines import BASELINES, BaselineLoss, EarlyLearning
-from linearcore_paper.vision._losses import SampleLoss, describe, needs_index
+from linearcore_paper.vision._losses import SampleLoss, needs_index
 
 CPU = torch.device("cpu")
 SCORES, LABELS, INDEX = torch.eye(3), torch.tensor([0, 1, 0]), torch.tensor([4, 0, 2])
@@ -46,19 +46,6 @@ def test_a_module_is_copied_and_what_it_remembers_is_its_state():
     one(SCORES, LABELS, INDEX)
     assert torch.equal(one.state()["history"], before)
     assert SampleLoss(F.cross_entropy, CPU).state() == {}
-
-
-def test_names_are_the_same_in_every_process():
-    loss = functools.partial(lc.multiclass_loss, surrogate=lc.LinearCore(tau=2.0), form="pairwise")
-    surrogate = "LinearCore('logistic', tau=2, sides=1, sharpness=1)"
-    assert describe(loss) == f"multiclass_loss(form='pairwise', surrogate={surrogate})"
-    assert describe(BASELINES["unhinged"]) == "unhinged"
-    assert describe(functools.partial(F.cross_entropy, weight=max)) == "cross_entropy(weight=max)"
-    assert describe(functools.partial(F.cross_entropy, weight=describe)) == "cross_entropy(weight=describe)"
-    assert describe(Told()) == "Told(?)"
-    assert describe(nn.CrossEntropyLoss(label_smoothing=0.5)) == (
-        "CrossEntropyLoss(ignore_index=-100, label_smoothing=0.5, reduction='mean')"
-    )
 
 
 @pytest.mark.parametrize(

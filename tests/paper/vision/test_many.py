@@ -10,7 +10,6 @@ import torch
 from linearcore.losses.baselines import EarlyLearning, generalized_cross_entropy, mean_absolute_error
 from linearcore.runtime import Progress
 from linearcore_paper.vision import Run, StoppedError, Trained, train_many
-from linearcore_paper.vision._checkpoint import FOLDER
 from tests.paper.vision.toy_images import LOSS, SHORT, same_weights, toy, without_time
 
 DATA, TEST = toy(70), toy(41, seed=1)
@@ -42,18 +41,21 @@ def test_a_run_that_fails_leaves_the_others_alone(tmp_path):
 
     stream = io.StringIO()
     with Progress(stream) as progress:
-        group = [Run(DATA, bad, SHORT, name="bad", out=tmp_path / "bad"), *runs()]
+        group = [Run(DATA, bad, SHORT, loss_name="bad", name="bad", out=tmp_path / "bad"), *runs()]
         failed, *others = train_many(group, progress=progress)
     assert failed.failed == "loss is not finite in epoch 1" and failed.history == []
     assert all(same_weights(one, other) for one, other in zip(others, train_many(runs()), strict=True))
     assert "bad: failed: loss is not finite in epoch 1" in stream.getvalue()
     assert Trained.load(tmp_path / "bad").failed == failed.failed
-    again = Run(DATA, bad, SHORT, name="bad", out=tmp_path / "bad")
+    again = Run(DATA, bad, SHORT, loss_name="bad", name="bad", out=tmp_path / "bad")
     assert again.is_done and train_many([again])[0].was_finished
 
 
 def test_each_run_is_written_as_soon_as_it_is_done(tmp_path):
-    group = [Run(DATA, LOSS, replace(SHORT, epochs=n), out=tmp_path / str(n), keep_weights=n == 3) for n in (1, 2, 3)]
+    group = [
+        Run(DATA, LOSS, replace(SHORT, epochs=n), loss_name="ce", out=tmp_path / str(n), keep_weights=n == 3)
+        for n in (1, 2, 3)
+    ]
     written = []
     finish = group[2].finish
 
@@ -80,14 +82,16 @@ def interrupting(place, inner=LOSS):
             os.kill(os.getpid(), signal.SIGINT)
         return inner(scores, labels)
 
-    loss.name = "loss"
     return loss
 
 
 def group(tmp_path, place=10**9):
-    first = Run(DATA, interrupting(place), SHORT, test=TEST, out=tmp_path / "ce", name="ce", keep_scores_at=(1,))
-    second = Run(FEW, EarlyLearning(40, 3), replace(SHORT, epochs=4), out=tmp_path / "elr", name="elr")
-    third = Run(FEW, mean_absolute_error, replace(SHORT, epochs=1), out=tmp_path / "mae", name="mae")
+    def named(name):
+        return {"loss_name": name, "name": name, "out": tmp_path / name}
+
+    first = Run(DATA, interrupting(place), SHORT, test=TEST, keep_scores_at=(1,), **named("ce"))
+    second = Run(FEW, EarlyLearning(40, 3), replace(SHORT, epochs=4), **named("elr"))
+    third = Run(FEW, mean_absolute_error, replace(SHORT, epochs=1), **named("mae"))
     return [first, second, third]
 
 
@@ -96,12 +100,12 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(tmp_path, place, told):
     whole = train_many(group(tmp_path / "whole"))
     with pytest.raises(StoppedError, match=f"stopped in {told}.*the same command goes on from there"):
         train_many(group(tmp_path / "parts", place))
-    assert (tmp_path / "parts" / "ce" / FOLDER).is_dir()
+    assert (tmp_path / "parts" / "ce" / "checkpoint").is_dir()
     parts = train_many(group(tmp_path / "parts"))
     for one, other in zip(whole, parts, strict=True):
         assert same_weights(one, other) and without_time(one.history) == without_time(other.history)
     assert parts[0].resumed is not None and torch.equal(parts[0].kept_scores[1], whole[0].kept_scores[1])
-    assert not (tmp_path / "parts" / "ce" / FOLDER).exists()
+    assert not (tmp_path / "parts" / "ce" / "checkpoint").exists()
     assert all(run.is_done for run in group(tmp_path / "parts"))
 
 
@@ -120,10 +124,10 @@ def test_a_run_that_was_killed_goes_on_from_the_last_epoch(tmp_path):
             raise KilledError
         return LOSS(scores, labels)
 
-    killed.name, calls = "loss", []
+    calls = []
     whole = train_many(group(tmp_path / "whole"))[0]
     with pytest.raises(KilledError):
-        run = Run(DATA, killed, SHORT, test=TEST, out=tmp_path / "ce", keep_scores_at=(1,))
+        run = Run(DATA, killed, SHORT, test=TEST, loss_name="ce", out=tmp_path / "ce", keep_scores_at=(1,))
         train_many([run], save_every=0.0)
     found = train_many(group(tmp_path)[:1])[0]
     assert found.resumed == (3, 0) and same_weights(found, whole)
@@ -131,7 +135,7 @@ def test_a_run_that_was_killed_goes_on_from_the_last_epoch(tmp_path):
 
 def test_two_runs_cannot_share_a_folder(tmp_path):
     with pytest.raises(ValueError, match="`runs` must have different folders, got two of one"):
-        train_many([Run(DATA, LOSS, SHORT, out=tmp_path), Run(DATA, LOSS, SHORT, out=tmp_path / "." / "")])
+        train_many([Run(DATA, LOSS, SHORT, loss_name="ce", out=out) for out in (tmp_path, tmp_path / "." / "")])
 
 
 def test_outside_the_main_thread_it_works_too():

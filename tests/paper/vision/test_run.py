@@ -1,10 +1,8 @@
-import json
 from dataclasses import replace
 
 import pytest
 import torch
 
-import linearcore as lc
 from linearcore.losses.baselines import EarlyLearning, generalized_cross_entropy
 from linearcore_paper.vision import Recipe, Run
 from tests.paper.vision.toy_images import CLASSES, LOSS, SHORT, same_weights, toy, without_time
@@ -147,6 +145,7 @@ def test_after_the_end_nothing_more_can_be_done():
         ({"evaluate_every": 0}, "`evaluate_every` must be a positive integer"),
         ({"keep_scores_at": (0,)}, "`keep_scores_at` must be epochs from 1 to 3"),
         ({"keep_scores_at": (4,)}, "`keep_scores_at` must be epochs from 1 to 3"),
+        ({"out": "nowhere"}, "`loss_name` must be given with `out`, got none; name the loss with its options"),
     ],
 )
 def test_what_does_not_fit_is_refused(arguments, message):
@@ -182,10 +181,3 @@ def test_images_that_do_not_fit_get_no_scores(images, error, message):
             looked.scores(images)
         assert "\n" not in str(caught.value)
         assert looked.scores(TEST.images[:0]).shape == (0, 3)
-
-
-@pytest.mark.parametrize("loss", [LOSS, lc.LinearCoreLoss(reduction="none"), EarlyLearning(len(DATA.labels), 3)])
-def test_a_folder_is_known_wherever_the_code_lies(loss, tmp_path):
-    # Keys of a time when this package was `linearcore.vision` are still found: they name no module and hash no code of ours.
-    key = Run(DATA, loss, SHORT, out=tmp_path).key
-    assert "linearcore" not in json.dumps(key) and "#" not in key["loss"].replace("tensor#", "")

@@ -1,4 +1,5 @@
 import copy
+import functools
 from dataclasses import replace
 
 import pytest
@@ -6,11 +7,12 @@ import torch
 import torch.nn.functional as F
 
 from linearcore.losses.baselines import EarlyLearning
-from linearcore_paper.vision import Recipe
+from linearcore.runtime import GraphStepper
+from linearcore_paper.vision import Recipe, Run, train_many
 from linearcore_paper.vision._losses import SampleLoss
 from linearcore_paper.vision._plan import epoch_plan, epoch_rates
 from linearcore_paper.vision._result import new_network
-from linearcore_paper.vision._steps import Stepper, autocast_dtype
+from linearcore_paper.vision._steps import Stepper
 from linearcore_paper.vision._views import Normal, as_pixels, cropped
 from tests.paper.vision.toy_images import LOSS, SHORT, toy
 
@@ -118,6 +120,32 @@ def test_half_precision_is_for_the_network_and_not_for_the_loss():
     assert float(half.total) == pytest.approx(float(full.total), rel=0.05) and float(half.total) != float(full.total)
 
 
-def test_precision_by_itself_is_full_on_a_cpu():
-    assert autocast_dtype("auto", torch.device("cpu")) is None is autocast_dtype("fp32", torch.device("cpu"))
-    assert autocast_dtype("bf16", torch.device("cpu")) is torch.bfloat16
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="wants a GPU")
+@pytest.mark.parametrize("loss", [LOSS, EarlyLearning(70, 3)])
+def test_runs_of_captured_steps_are_runs_of_plain_steps(loss, monkeypatch):
+    def runs(captured):
+        with monkeypatch.context() as patch:
+            if not captured:
+                plain = functools.partial(GraphStepper, captured=False)
+                patch.setattr("linearcore_paper.vision._steps.GraphStepper", plain)
+            return train_many([Run(toy(70), loss, replace(SHORT, seed=seed), device="cuda") for seed in (3, 4)])
+
+    for one, other in zip(runs(True), runs(False), strict=True):
+        losses = [[row["loss"] for row in found.history] for found in (one, other)]
+        assert losses[0] == pytest.approx(losses[1], rel=1e-2) and losses[0][-1] < losses[0][0]
+    assert not torch.backends.cudnn.benchmark
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="wants a GPU")
+def test_a_run_on_a_gpu_goes_on_where_it_was_saved(tmp_path):
+    def run(**more):
+        return Run(DATA, EarlyLearning(70, 3), SHORT, device="cuda", loss_name="elr", **more)
+
+    first = run(out=tmp_path)
+    first.epoch()
+    first.start()
+    first.step()
+    first.save()
+    (found,), (whole,) = (train_many([one]) for one in (run(out=tmp_path), run()))
+    assert found.resumed == (2, 1)
+    assert [row["loss"] for row in found.history] == pytest.approx([row["loss"] for row in whole.history], rel=1e-2)

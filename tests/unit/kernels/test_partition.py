@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from linearcore._torch import packed_linear
-from linearcore.kernels import _packed, _partition, log_partition, posterior
+from linearcore.kernels import _partition, log_partition, posterior
 from linearcore.structures import Chain
 from tests.chains import Case, cases, every_sequence, log_sum, marginals, ragged, random_case
 
@@ -361,7 +361,7 @@ MATRIX = torch.randn(64, 57, generator=torch.Generator().manual_seed(0))
 @pytest.mark.parametrize("matrix", (MATRIX, MATRIX.t(), MATRIX[:1], MATRIX[:, :1]), ids=("tall", "wide", "row", "column"))
 @pytest.mark.parametrize("rows", (2, 5, 33))
 def test_packed_products_are_products(matrix: Tensor, rows: int) -> None:
-    multiply = _packed.Multiplier(matrix, rows, _packed.WORTH_PACKING)
+    multiply = _partition.Multiplier(matrix, rows, _partition.WORTH_PACKING)
     assert multiply._packed is not None
     stream = torch.Generator().manual_seed(rows)
     for _ in range(2):
@@ -374,7 +374,7 @@ def test_packed_products_are_products(matrix: Tensor, rows: int) -> None:
 @pytest.mark.parametrize(
     ("matrix", "rows", "times"),
     (
-        (MATRIX, 5, _packed.WORTH_PACKING - 1),
+        (MATRIX, 5, _partition.WORTH_PACKING - 1),
         (MATRIX, 1, 99),
         (MATRIX, 0, 99),
         (MATRIX.double(), 5, 99),
@@ -383,7 +383,7 @@ def test_packed_products_are_products(matrix: Tensor, rows: int) -> None:
     ids=("few", "one row", "no rows", "float64", "nothing"),
 )
 def test_what_is_not_packed(matrix: Tensor, rows: int, times: int) -> None:
-    multiply = _packed.Multiplier(matrix, rows, times)
+    multiply = _partition.Multiplier(matrix, rows, times)
     assert multiply._packed is None
     x = torch.ones(rows, len(matrix), dtype=matrix.dtype)
     assert torch.equal(multiply(x, out=torch.full_like(x @ matrix, math.nan)), x @ matrix)
@@ -398,16 +398,16 @@ def test_products_where_torch_cannot_pack(missing: str, monkeypatch: pytest.Monk
     else:
         names = {"_reorder_linear_weight", "_linear_pointwise"} - {missing}
         monkeypatch.setattr(torch.ops, "mkldnn", SimpleNamespace(**dict.fromkeys(names, None)))
-    assert _packed.Multiplier(MATRIX, 5, 99)._packed is None
+    assert _partition.Multiplier(MATRIX, 5, 99)._packed is None
     for found, expected in zip(with_gradients(case), right, strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
 @can_pack
 def test_the_recursion_packs_and_is_right(plain_runs: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[_packed.Multiplier] = []
+    made: list[_partition.Multiplier] = []
 
-    class Seen(_packed.Multiplier):
+    class Seen(_partition.Multiplier):
         def __init__(self, matrix: Tensor, rows: int, times: int) -> None:
             super().__init__(matrix, rows, times)
             made.append(self)
@@ -423,7 +423,7 @@ def test_the_recursion_packs_and_is_right(plain_runs: list[str], monkeypatch: py
 def test_float32_products_are_not_rounded_by_a_global_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     setting, seen, mm = torch.backends.mkldnn.matmul, [], torch.mm
     monkeypatch.setattr(torch, "mm", lambda *given, **how: (seen.append(setting.fp32_precision), mm(*given, **how))[1])
-    monkeypatch.setattr(_packed, "WORTH_PACKING", 10**9)
+    monkeypatch.setattr(_partition, "WORTH_PACKING", 10**9)
     case = random_case(0, length=4, batch=2, num_tags=3)
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high")

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import linearcore.runtime._record as records
-from linearcore.runtime import environment, read_record, write_record
+from linearcore.runtime import check_committed, environment, made_with_changes, read_record, write_record
 
 SETTINGS = {"rates": [0.0, 0.2], "epochs": 3, "name": "φ"}
 
@@ -72,7 +72,31 @@ def test_commit_is_that_of_linearcore_and_of_nothing_else(tmp_path, monkeypatch)
     commit = environment()["commit"]
     assert commit is not None and len(str(commit)) == 40
     module.write_text("two")
-    assert environment()["commit"] == f"{commit}+changes"
+    assert environment()["commit"] == f"{commit}+changes" and made_with_changes(environment())
+    with pytest.raises(ValueError, match=r"`paper` must be run from a checkout .*, got changes in _record.py; commit"):
+        check_committed("paper", allow_dirty=False)
+    check_committed("paper", allow_dirty=True)
+
+
+def test_records_that_a_run_writes_are_no_changes(tmp_path, monkeypatch):
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+    names = ("source/_record.py", "paper/results.jsonl", "benchmarks/results/a.json", "paper/a.png", "paper/a.json")
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("one")
+    monkeypatch.setattr(records, "__file__", str(tmp_path / names[0]))
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "all"]):
+        subprocess.run([*git, *words], check=True)
+    for name in names[1:-1]:
+        (tmp_path / name).write_text("two")
+    (tmp_path / "source" / "untracked.txt").write_text("new")
+    check_committed("paper", allow_dirty=False)
+    assert not made_with_changes(environment())
+    # In another folder than the file's own, and staged.
+    (tmp_path / names[-1]).write_text("two")
+    subprocess.run([*git, "add", "."], check=True)
+    with pytest.raises(ValueError, match=r"got changes in paper/a.json, source/untracked.txt;"):
+        check_committed("paper", allow_dirty=False)
 
 
 def test_environment_without_git(monkeypatch):

@@ -111,7 +111,7 @@ def changed(folder, change):
 
 def test_another_format_is_refused(folder):
     changed(folder, lambda manifest: manifest.update(format=99))
-    with pytest.raises(StoreError, match="must be of format 1, got 99"):
+    with pytest.raises(StoreError, match=r"must be a thing of format 1, got 99, written by linearcore .*; read it with"):
         read_store(folder, "thing")
 
 

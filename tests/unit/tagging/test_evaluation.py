@@ -6,8 +6,8 @@ import random
 import pytest
 from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_fscore_support
 
+from linearcore.tagging._entities import Rates
 from linearcore.tagging._evaluation import Confusion, Evaluation, Share
-from linearcore.tagging._rates import Rates
 
 TAGS = ["NOUN", "VERB", "ADJ", "ADV", "X"]
 

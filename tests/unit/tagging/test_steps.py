@@ -29,7 +29,7 @@ def work(optimizer="adam", clip=5.0, dtype=None, compiled=False, chain_rate=None
     model = TaggingModel(BiLSTM(vocabulary.words, hidden=8, dropout=0.0), len(vocabulary.tags))
     corpus = Corpus.of(data, vocabulary, model.encoder)
     batch = corpus.batch(batches(corpus.lengths, 64)[0])
-    return Stepper(model, make_optimizer(model, settings), clip, dtype, compiled), batch
+    return Stepper(model, make_optimizer(model, settings), clip, dtype, compiled=compiled), batch
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
@@ -82,3 +82,23 @@ def test_a_compiled_loss_takes_the_same_steps(monkeypatch):
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
     for one, other in zip(plain.model.parameters(), compiled.model.parameters(), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="wants a GPU")
+@pytest.mark.parametrize("loss", ["lc", "crf", "ssvm", "ce"])
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+def test_captured_steps_are_plain_steps(loss, optimizer):
+    data = sentences(60)
+    vocabulary = Vocabulary.of(data)
+    found = []
+    for captured in (True, False):
+        torch.manual_seed(0)
+        model = TaggingModel(BiLSTM(vocabulary.words, hidden=8, dropout=0.0), len(vocabulary.tags), loss).cuda()
+        corpus = Corpus.of(data, vocabulary, model.encoder)
+        stepper = Stepper(model, make_optimizer(model, Training(optimizer=optimizer)), 5.0, captured=captured)
+        some = [corpus.batch(bucket, full=True).to(torch.device("cuda")) for bucket in batches(corpus.lengths, 64)]
+        rates = [0.01 * (1 + step % 3) for step in range(8 * len(some))]
+        found.append([float(stepper.step(some[step % len(some)], rate)) for step, rate in enumerate(rates)])
+        assert stepper._graphs.is_captured == captured and bool(stepper._graphs._graphs) == captured
+    assert found[0] == pytest.approx(found[1], rel=1e-2, abs=1e-3)
+    assert found[0][-1] < found[0][0]

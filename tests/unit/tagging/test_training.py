@@ -12,10 +12,10 @@ import torch
 
 from linearcore.runtime import StoreError, is_store, read_store
 from linearcore.tagging import StoppedError, Tagger, Training, train
-from linearcore.tagging._checkpoint import FOLDER, KIND
 from tests.fresh_python import SOURCE
 from tests.tagged_text import sentences
 
+FOLDER, KIND = "checkpoint", "training run of a tagger"
 DATA, DEV = sentences(80), sentences(20, seed=1)
 SHORT = Training(epochs=3, tokens=64, seed=3)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from linearcore.cli import INTERRUPTED, UsageError, check_device, usage_errors
-from linearcore.runtime import complaint
+from linearcore.runtime import check_committed, complaint
 
 if TYPE_CHECKING:
     from linearcore_paper.runner import Experiment, Finished, Job
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def reproduce(
     names: Annotated[list[str] | None, typer.Argument(metavar="NAME...", help="Experiments; --list shows them.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Run every experiment.")] = False,
-    show: Annotated[bool, typer.Option("--list", help="Say what there is, what it costs and needs, and stop.")] = False,
+    show: Annotated[bool, typer.Option("--list", help="List experiments, costs, needs, and the records in OUT.")] = False,
     scale: Annotated[str, typer.Option(help="smoke (seconds) or paper (the paper's own size).")] = "smoke",
     seed: Annotated[int, typer.Option(help="The first seed.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder for records and figures.")] = Path("linearcore-reproduce"),
@@ -29,6 +29,9 @@ def reproduce(
         typer.Option("--parts", metavar="GLOB", help="Do only the parts whose names match, and what they need; repeatable."),
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Do all again, even what is finished.")] = False,
+    allow_dirty: Annotated[
+        bool, typer.Option("--allow-dirty", help="Run at paper scale although the checkout has uncommitted changes.")
+    ] = False,
     workers: Annotated[
         int,
         typer.Option(
@@ -42,10 +45,11 @@ def reproduce(
 ) -> None:
     """Redo the paper's figures and tables, and say of each claim whether it holds.
 
-    Every experiment writes results.json, a figure as SVG and PNG, and its finished parts to OUT/NAME. A run that was
-    interrupted goes on where it stopped when the same command is given again. Parts that take hours are kept for as long
-    as their settings are the same: with the results of a checkout, --out docs/results/paper --scale paper, none is done.
-    Data sets that decide about results are looked at all the same, so --data is needed then as well.
+    Every experiment writes results.jsonl (a line for each finished part, and one for the conclusion) and a figure as SVG and
+    PNG to OUT/NAME. An interrupted or killed run goes on where it stopped when the same command is given again. Runs that
+    take hours are kept for as long as their settings are the same: with the records of a checkout, --scale paper
+    --out paper/src/linearcore_paper/experiments, none is done. The data sets are still verified, so --data is needed. At
+    paper scale, a checkout with uncommitted changes is refused, since a record names the commit that made it.
 
     \b
     Examples
@@ -60,12 +64,14 @@ def reproduce(
 
     with usage_errors():
         if show:
-            _print_list(_choose(names or [], not names, report, EXPERIMENTS), as_json)
+            _print_list(_choose(names or [], not names, report, EXPERIMENTS), out, as_json)
             return
         chosen = _choose(names or [], every, report, EXPERIMENTS)
         settings = Settings(scale=scale, seed=seed, device=check_device(device), data=data)
         if workers < 1:
             raise ValueError(complaint("--workers", "be at least 1", workers, "pass 1 to do one part after the other"))
+        if chosen and settings.is_paper:
+            check_committed("--scale paper", allow_dirty)
         jobs = prepare(chosen, settings, out, only or [])
     finished = _run(jobs, workers, fresh)
     page = _report(out) if report else None
@@ -109,9 +115,14 @@ def _report(out: Path) -> Path:
         return write_report(out)
 
 
-def _print_list(experiments: "list[Experiment]", as_json: bool) -> None:
-    fields = ("name", "shows", "paper", "needs")
-    rows = [{key: getattr(item, key) for key in fields} | {"cost": dict(item.cost)} for item in experiments]
+def _print_list(experiments: "list[Experiment]", out: Path, as_json: bool) -> None:
+    from linearcore_paper.runner import ResultsFile
+
+    rows = []
+    for item in experiments:
+        records, changed = ResultsFile(out, item.name).count()
+        row = {key: getattr(item, key) for key in ("name", "shows", "paper", "needs")} | {"cost": dict(item.cost)}
+        rows.append(row | {"records": records, "with_uncommitted_changes": changed})
     if as_json:
         typer.echo(json.dumps(rows, ensure_ascii=False))
         return
@@ -119,6 +130,8 @@ def _print_list(experiments: "list[Experiment]", as_json: bool) -> None:
         typer.echo(f"{row['name']}  ({row['paper']})")
         typer.echo(f"    {row['shows']}")
         typer.echo(f"    takes {row['cost']['smoke']} (smoke) or {row['cost']['paper']} (paper); needs {row['needs']}")
+        if row["records"]:
+            typer.echo(f"    records: {row['records']}, {row['with_uncommitted_changes']} made with uncommitted changes")
 
 
 def _print_results(finished: "list[Finished]", out: Path, page: Path | None, as_json: bool) -> None:
@@ -132,6 +145,8 @@ def _print_results(finished: "list[Finished]", out: Path, page: Path | None, as_
             continue
         kept = f"  ({item.kept} of {item.parts} parts were finished before and kept)" if item.kept else ""
         typer.echo(f"{item.name}{kept}")
+        if changed := item.record["settings"].get("runs_with_uncommitted_changes"):
+            typer.echo(f"  {changed} of {item.parts} parts were made with uncommitted changes")
         for claim in item.record["results"]["claims"]:
             letter = f" ({claim['correction']})" if claim["correction"] else ""
             typer.echo(f"  {claim['verdict']}{letter}: {claim['claim']}")

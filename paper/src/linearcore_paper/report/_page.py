@@ -13,7 +13,7 @@ from linearcore_paper.report._facts import ASSETS, CLASSES, asset, explorer_fact
 from linearcore_paper.report._figures import figure_markup
 from linearcore_paper.report._results import Experiment, plain, read_experiments
 from linearcore_paper.report.corrections import CORRECTIONS, Correction
-from linearcore_paper.runner import VERDICTS, Claim, Verdict
+from linearcore_paper.runner import VERDICTS, Claim, Verdict, results_folder
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -101,7 +101,7 @@ def write_report(out_dir: Path) -> Path:
 
 def _figure(out_dir: Path, experiment: Experiment) -> str | None:
     name = experiment.entry.name
-    return figure_markup(out_dir / name, name, experiment.alt) if experiment.was_run else None
+    return figure_markup(results_folder(out_dir, name), name, experiment.alt) if experiment.was_run else None
 
 
 def _render(sections: tuple[_Section, ...]) -> str:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from linearcore.runtime import complaint, read_record
+from linearcore.runtime import complaint
 from linearcore_paper.experiments import EXPERIMENTS
-from linearcore_paper.runner import Claim, Verdict
+from linearcore_paper.runner import Claim, ResultsFile, Verdict
 
 
 @dataclass(frozen=True)
@@ -68,23 +68,25 @@ def read_experiments(folder: Path) -> tuple[Experiment, ...]:
     """All experiments of the catalogue, in its order, run or not.
 
     Raises:
-        ValueError: if a results.json is there but cannot be read; the message names it.
+        ValueError: if a results.jsonl is there but cannot be read, or results of an earlier version; the message names it.
     """
-    return tuple(_read(folder / entry.name / "results.json", entry) for entry in catalogue())
+    return tuple(_read(ResultsFile(folder, entry.name), entry) for entry in catalogue())
 
 
-def _read(path: Path, entry: Entry) -> Experiment:
-    if not path.exists():
+def _read(file: ResultsFile, entry: Entry) -> Experiment:
+    record = file.conclusion
+    if record is None:
+        if (old := file.path.with_name("results.json")).exists():
+            raise ValueError(f"cannot read {old}, of an earlier version; `linearcore reproduce {entry.name}` converts it")
         return Experiment(entry)
     try:
-        record = read_record(path)
         results = _expect(record.get("results"), dict, "results")
         claims = tuple(_claim(item) for item in _expect(results.get("claims"), list, "results.claims"))
         settings = _expect(record.get("settings"), dict, "settings")
         environment = _expect(record.get("environment"), dict, "environment")
         alt = _expect(results.get("alt", ""), str, "results.alt")
-    except (ValueError, OSError) as error:
-        raise ValueError(f"cannot read {path}: {error}") from error
+    except ValueError as error:
+        raise ValueError(f"cannot read {file.path}: {error}") from error
     shown = {"seed": record.get("seed"), **settings} if record.get("seed") is not None else dict(settings)
     for told_elsewhere in ("experiment", "paper"):
         shown.pop(told_elsewhere, None)

@@ -14,6 +14,7 @@ from linearcore_paper.runner._experiment import (
     verdict,
 )
 from linearcore_paper.runner._job import Job, make_writable, prepare
+from linearcore_paper.runner._records import ResultsFile, results_folder
 from linearcore_paper.runner._run import Finished, run_experiment
 from linearcore_paper.runner._workers import DeadWorkerError
 
@@ -29,10 +30,12 @@ __all__ = [
     "Part",
     "PartFunction",
     "RecordedRun",
+    "ResultsFile",
     "Settings",
     "Verdict",
     "make_writable",
     "prepare",
+    "results_folder",
     "run_experiment",
     "verdict",
 ]

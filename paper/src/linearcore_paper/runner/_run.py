@@ -1,20 +1,18 @@
 """Runs experiments: part by part, keeping what is finished, then the verdicts, the record and the figures."""
 
+import json
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from linearcore.runtime import Part as Bar
-from linearcore.runtime import Progress, complaint, environment, write_record
+from linearcore.runtime import Progress, complaint, environment
 from linearcore_paper.drawing import save_figure
 from linearcore_paper.runner._compute import Work, compute
 from linearcore_paper.runner._experiment import Outcome, RecordedRun
-from linearcore_paper.runner._job import Job
+from linearcore_paper.runner._job import Job, with_needs
 from linearcore_paper.runner._ledger import Ledger
-from linearcore_paper.runner._parts import PartStore, part_key
-from linearcore_paper.runner._selection import with_needs
-from linearcore_paper.runner._worker import Order
-from linearcore_paper.runner._workers import Workers
+from linearcore_paper.runner._workers import Order, Workers
 
 
 @dataclass(frozen=True)
@@ -23,7 +21,7 @@ class Finished:
 
     Attributes:
         name: of the experiment.
-        record: what lies in OUT/NAME/results.json; None while parts are missing.
+        record: the conclusion in OUT/NAME/results.jsonl; None while parts are missing.
         parts: how many parts it has.
         there: how many of them are there now.
         kept: how many of those that were asked for were finished before and not done again.
@@ -37,7 +35,7 @@ class Finished:
 
 
 def run_experiment(job: Job, progress: Progress, *, workers: int = 1, fresh: bool = False) -> Finished:
-    """Does what is left to do of an experiment; when all parts are there, writes OUT/NAME/results.json, NAME.svg and .png.
+    """Does what is left to do of an experiment; when all parts are there, writes the conclusion, NAME.svg and .png.
 
     Args:
         job: what to run.
@@ -53,17 +51,15 @@ def run_experiment(job: Job, progress: Progress, *, workers: int = 1, fresh: boo
     if workers < 1:
         raise ValueError(complaint("workers", "be at least 1", workers, "pass 1 to do one part after the other"))
     name = job.experiment.name
-    command = f"{job.command} --device {job.settings.device}"
-    store = PartStore(job.parts_folder, part_key(job.experiment, job.settings), command)
     wanted = with_needs(job.parts, job.chosen)
     with progress.part(name, len(wanted)) as bar:
-        ledger = Ledger(job.parts, wanted, set(job.chosen) if fresh else set(), store, bar.advance)
+        ledger = Ledger(job, wanted, job.chosen if fresh else frozenset(), bar.advance)
         _do_parts(job, ledger, bar, workers)
         bar.describe(f"{name} ({ledger.kept} of {len(wanted)} parts kept)" if ledger.kept else name)
     results = ledger.results
     record = None
     if len(results) == len(job.parts):
-        record = _write(job, job.experiment.conclude(results, job.settings), ledger.machines)
+        record = _write(job, job.experiment.conclude(results, job.settings), ledger.origin)
     return Finished(name, record, len(job.parts), len(results), ledger.kept)
 
 
@@ -88,21 +84,21 @@ def _do_parts(job: Job, ledger: Ledger, bar: Bar, workers: int) -> None:
             ledger.finish(name, taken.pop(name), done)
 
 
-def _write(job: Job, outcome: Outcome, machines: list[str]) -> dict[str, Any]:
-    """Writes the record and the figures. Recorded runs may come from elsewhere, which the record then says."""
-    experiment, settings = job.experiment, job.settings
-    folder = job.out / experiment.name
-    results = outcome.as_json()
+def _write(job: Job, outcome: Outcome, origin: dict[str, Any]) -> dict[str, Any]:
+    """Writes the conclusion and the figures. Recorded runs may come from elsewhere, which the conclusion then says."""
+    experiment, settings, results = job.experiment, job.settings, outcome.as_json()
     # Where data lie is the reader's own matter; the record is for everyone.
-    told: dict[str, Any] = {
-        "device": settings.device,
-        "experiment": experiment.name,
-        "paper": experiment.paper,
-        "scale": settings.scale,
-    }
-    if machines:
-        told["runs_on"] = machines
-    path = folder / "results.json"
-    record = write_record(path, command=job.command, settings=told, results=results, seed=settings.seed)
-    save_figure(experiment.name, experiment.draw, results["data"], folder)
+    told = {"device": settings.device, "experiment": experiment.name, "paper": experiment.paper, "scale": settings.scale}
+    record = job.file.save(
+        {
+            "command": job.command,
+            "environment": environment(),
+            "part": None,
+            "results": json.loads(json.dumps(results, allow_nan=False, sort_keys=True)),
+            "seed": settings.seed,
+            "settings": told | origin,
+        }
+    )
+    job.file.sort(job.parts)
+    save_figure(experiment.name, experiment.draw, results["data"], job.file.path.parent)
     return record

@@ -5,7 +5,7 @@ from linearcore_paper.vision._cifar10 import cifar10
 from linearcore_paper.vision._download import DownloadError
 from linearcore_paper.vision._idx import fashion_mnist, mnist
 from linearcore_paper.vision._images import Images, ImageSets, hold_out
-from linearcore_paper.vision._losses import Loss, describe
+from linearcore_paper.vision._losses import Loss
 from linearcore_paper.vision._many import train_many
 from linearcore_paper.vision._result import Trained
 from linearcore_paper.vision._run import Run
@@ -22,7 +22,6 @@ __all__ = [
     "StoppedError",
     "Trained",
     "cifar10",
-    "describe",
     "fashion_mnist",
     "hold_out",
     "mnist",

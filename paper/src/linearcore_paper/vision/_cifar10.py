@@ -11,7 +11,6 @@ import numpy.typing as npt
 import torch
 
 from linearcore.runtime import Progress, complaint
-from linearcore_paper.vision._cifar_binary import binary_file, read_binary
 from linearcore_paper.vision._cifar_pickle import pickled_file, read_pickled
 from linearcore_paper.vision._download import download as fetch
 from linearcore_paper.vision._images import Images, ImageSets
@@ -26,6 +25,29 @@ _MD5 = "c32a1d4ab5d03f1284b67883e8d87530"
 _FOLDER = "cifar-10-batches-bin"
 
 _Part: TypeAlias = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]
+
+
+def _binary_file(folder: Path, stem: str) -> Path:
+    """Where a part of the binary version lies."""
+    return folder / f"{stem}.bin"
+
+
+def _read_binary(folder: Path, stem: str, side: int) -> _Part:
+    """Images (N, 3, side, side) and labels (N,) of `stem.bin`: records of a label and 3,072 bytes of pixels.
+
+    Raises:
+        FileNotFoundError, ValueError: in one line that names the file, if it is missing or cut short.
+    """
+    file = _binary_file(folder, stem)
+    if not file.is_file():
+        raise FileNotFoundError(complaint("folder", f"hold {file.name}", "none", f"fetch '{folder}' again"))
+    content = np.frombuffer(file.read_bytes(), np.uint8)
+    record = 1 + 3 * side * side
+    if len(content) == 0 or len(content) % record:
+        must = f"consist of records of {record} bytes"
+        raise ValueError(complaint(file.name, must, f"{len(content)} bytes", f"fetch '{folder}' again"))
+    records = content.reshape(-1, record)
+    return records[:, 1:].reshape(-1, 3, side, side), records[:, 0]
 
 
 @dataclass(frozen=True)
@@ -44,7 +66,7 @@ class _Layout:
 
 _LAYOUTS = (
     _Layout(("",), sheet_file, read_sheet),
-    _Layout(("", _FOLDER), binary_file, read_binary),
+    _Layout(("", _FOLDER), _binary_file, _read_binary),
     _Layout(("", "cifar-10-batches-py"), pickled_file, read_pickled),
 )
 
@@ -76,7 +98,7 @@ def cifar10(folder: str | PathLike[str], *, download: bool = False, progress: Pr
     """
     found = read_cifar10(Path(folder), _IN_A_FILE)
     if found is None and download:
-        fetch(_URL, _MD5, Path(folder) / _FOLDER, [binary_file(Path(), stem).name for stem in _TRAIN + _TEST], progress)
+        fetch(_URL, _MD5, Path(folder) / _FOLDER, [_binary_file(Path(), stem).name for stem in _TRAIN + _TEST], progress)
         found = read_cifar10(Path(folder), _IN_A_FILE)
     if found is None:
         advice = "pass download=True, or the folder in which torchvision keeps cifar-10-batches-py"

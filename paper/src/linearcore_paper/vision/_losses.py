@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from linearcore.runtime import complaint
-from linearcore_paper.vision._contents import Teller, UnknownError
 
 #: Called with scores (B, C) float32 and labels (B,), gives the losses (B,) or their mean. One with an argument `index`, or
 #: with `needs_index = True`, is called with the places (B,) of the samples in the training set as well.
@@ -28,15 +27,12 @@ class SampleLoss:
         >>> loss = SampleLoss(functools.partial(nn.functional.cross_entropy, reduction="none"), "cpu")
         >>> loss(torch.zeros(3, 4), torch.tensor([0, 3, 1]), torch.tensor([7, 99, 0]))
         tensor(1.3863)
-        >>> loss.name
-        "cross_entropy(reduction='none')"
     """
 
     def __init__(self, loss: Loss, device: torch.device | str) -> None:
         if not callable(loss):
             advice = "for example functools.partial(multiclass_loss, reduction='none')"
             raise TypeError(complaint("loss", "be a function or a module", type(loss).__name__, advice))
-        self.name = describe(loss)
         self.needs_index = needs_index(loss)
         self.function = copy.deepcopy(loss).to(device) if isinstance(loss, nn.Module) else loss
 
@@ -88,30 +84,3 @@ def needs_index(loss: Loss) -> bool:
         return "index" in inspect.signature(loss.forward if isinstance(loss, nn.Module) else loss).parameters
     except (TypeError, ValueError):  # Functions written in C may have no signature.
         return False
-
-
-def describe(loss: Loss, *, is_strict: bool = False) -> str:
-    """A name for records that is the same in every process: the function or module with its options.
-
-    Tensors and code that is not a library's are told by a hash. A function with an attribute `name` is what that says.
-
-    Args:
-        loss: see `Loss`.
-        is_strict: refuse a loss that holds something unknown, which otherwise is a question mark.
-
-    Raises:
-        ValueError: if it is refused.
-
-    Example:
-        >>> import functools
-        >>> describe(functools.partial(nn.functional.cross_entropy, label_smoothing=0.1))
-        'cross_entropy(label_smoothing=0.1)'
-        >>> describe(nn.CrossEntropyLoss(label_smoothing=0.5))
-        "CrossEntropyLoss(ignore_index=-100, label_smoothing=0.5, reduction='mean')"
-    """
-    try:
-        return Teller(is_strict=is_strict)(loss)
-    except UnknownError as unknown:
-        must = "tell what it is made of to be found again in `out`"
-        advice = "use functools.partial or a module, give it a `name` that says all, or leave out `out`"
-        raise ValueError(complaint("loss", must, f"an object of {unknown}", advice)) from None

@@ -9,11 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from linearcore.runtime import complaint, read_store, write_store
+from linearcore.runtime import autocast_dtype, complaint, grouped, read_store, write_store
 from linearcore_paper.vision._evaluation import scores_of
 from linearcore_paper.vision._images import check_images
 from linearcore_paper.vision._settings import Recipe
-from linearcore_paper.vision._steps import autocast_dtype
 from linearcore_paper.vision._views import Normal
 from linearcore_paper.vision.networks import NETWORKS
 
@@ -26,7 +25,7 @@ class Trained:
 
     Attributes:
         recipe: how it was trained.
-        loss: the name of the loss with its options; tensors and code of your own are told by a hash.
+        loss: the name of the loss, as the caller gave it.
         classes: names of the classes.
         history: a row for each epoch: `epoch`, `loss` (mean over its steps, unscaled), `test_accuracy` and
             `validation_accuracy` in per cent (None without such images or in an epoch that was not looked at), `rate` of its
@@ -60,7 +59,8 @@ class Trained:
             if self.failed is None
             else self.failed
         )
-        return f"Trained({f'{self.name}: ' if self.name else ''}{how}, {len(self.classes)} classes, loss={self.loss})"
+        loss = f", loss={self.loss}" if self.loss else ""
+        return f"Trained({f'{self.name}: ' if self.name else ''}{how}, {len(self.classes)} classes{loss})"
 
     def scores(self, images: Tensor) -> Tensor:
         """(N, C) float32 scores of images (N, channels, height, width) uint8, without augmentation, on the network's device.
@@ -101,13 +101,14 @@ class Trained:
         stored = read_store(Path(folder), KIND)
         told = stored.settings
         recipe = Recipe(**told["recipe"])
-        normal = Normal(*(stored.tensors[f"normal.{name}"].to(device) for name in ("mean", "deviation")))
-        weights = under("network.", stored.tensors)
+        tensors = grouped(stored.tensors)
+        normal = Normal(*(tensors["normal"][name].to(device) for name in ("mean", "deviation")))
+        weights = tensors.get("network", {})
         network = None
         if weights:
             network = new_network(recipe, len(told["classes"]), len(normal.mean)).to(device)
             network.load_state_dict(weights)
-        kept = {int(epoch): scores for epoch, scores in under("scores.", stored.tensors).items()}
+        kept = {int(epoch): scores for epoch, scores in tensors.get("scores", {}).items()}
         texts = {name: told[name] for name in ("loss", "history", "failed", "name", "key")}
         return cls(recipe, classes=tuple(told["classes"]), network=network, normal=normal, kept_scores=kept, **texts)
 
@@ -118,8 +119,3 @@ def new_network(recipe: Recipe, num_classes: int, channels: int) -> nn.Module:
         torch.default_generator.manual_seed(recipe.seed)
         network = NETWORKS[recipe.network](num_classes, channels, recipe.width)
     return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
-
-
-def under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors whose names begin with `prefix`, without it."""
-    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

@@ -1,11 +1,10 @@
 """One run: network, optimiser, stream and history, epoch by epoch."""
 
 import math
-import shutil
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -13,16 +12,38 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from linearcore.runtime import complaint, is_store
-from linearcore_paper.vision._checkpoint import FOLDER, State, load_checkpoint, refuse_other, save_checkpoint
+from linearcore.runtime import Checkpoint, complaint, is_store
 from linearcore_paper.vision._evaluation import mean_loss, right_of, scores_of
 from linearcore_paper.vision._images import Images, check_images
-from linearcore_paper.vision._losses import Loss, SampleLoss, describe
+from linearcore_paper.vision._losses import Loss, SampleLoss
 from linearcore_paper.vision._plan import epoch_plan, epoch_rates, steps_of
 from linearcore_paper.vision._result import Trained, new_network
 from linearcore_paper.vision._settings import Recipe
-from linearcore_paper.vision._steps import GraphStepper, Stepper
+from linearcore_paper.vision._steps import Stepper
 from linearcore_paper.vision._views import Normal
+
+_ADVICE = "pass fresh=True to start again, another `out`, or the `loss_name` of that run if only the name differs"
+
+
+@dataclass
+class State:
+    """How far a run is.
+
+    Attributes:
+        epoch: epochs that are done.
+        step: steps of the next that are done.
+        seconds: spent on it.
+        history: a row for each epoch that is done.
+        kept: scores of the training images, by epoch.
+        failed: why it ended early.
+    """
+
+    epoch: int = 0
+    step: int = 0
+    seconds: float = 0.0
+    history: list[dict[str, Any]] = field(default_factory=list)
+    kept: dict[int, Tensor] = field(default_factory=dict)
+    failed: str | None = None
 
 
 class Run:
@@ -39,6 +60,8 @@ class Run:
         validation: images with labels as wrong as those of `data`, to choose by.
         test: images with true labels, to report.
         device: in torch's words.
+        loss_name: what results and checkpoints call the loss, with its options, for example "gce(q=0.5)". With `out` it must
+            be given: by its name a run knows that the folder holds the same loss.
         name: for progress and records.
         out: a folder for the result and, until it is there, for the state of the run; a run with the same arguments goes on
             where this one stopped.
@@ -49,8 +72,7 @@ class Run:
         keep_weights: write the last weights into `out`.
 
     Raises:
-        ValueError: if arguments do not fit, `out` is a file or holds another run, or it is given and the loss holds
-            something that cannot be told from another.
+        ValueError: if arguments do not fit, `out` is a file or holds another run, or it is given without `loss_name`.
 
     Example:
         >>> pixels = torch.randint(0, 255, (8, 1, 8, 8), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
@@ -69,6 +91,7 @@ class Run:
         validation: Images | None = None,
         test: Images | None = None,
         device: torch.device | str = "cpu",
+        loss_name: str = "",
         name: str = "",
         out: str | PathLike[str] | None = None,
         fresh: bool = False,
@@ -79,7 +102,7 @@ class Run:
     ) -> None:
         self.recipe, self.device, self.name = recipe or Recipe(), torch.device(device), name
         self._data, self._looked = data, {"test": test, "validation": validation}
-        self._loss = loss
+        self._loss, self._loss_name = loss, loss_name
         self._every, self._keep_at, self._watch, self._keep = evaluate_every, set(keep_scores_at), watch_train, keep_weights
         self._check()
         self.steps = steps_of(len(data), self.recipe)
@@ -87,16 +110,17 @@ class Run:
         self.resumed: tuple[int, int] | None = None
         self.out = None if out is None else _as_folder(Path(out))
         self.key = {} if self.out is None else self._make_key()
+        self._checkpoint = None if self.out is None else Checkpoint(self.out, "training run on images", self.key, _ADVICE)
         self._stepper: Stepper | None = None
         self._stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
         self._seen: dict[str, Tensor] = {}
         self._scores: Tensor | None = None
         self._result: Trained | None = None
-        if self.out is not None and fresh:
-            shutil.rmtree(self.out / FOLDER, ignore_errors=True)
-        elif self.out is not None and is_store(self.out):
-            self._result = replace(Trained.load(self.out, self.device), was_finished=True)
-            refuse_other(self.out, "a finished run", self.key, self._result.key)
+        if self._checkpoint is not None and fresh:
+            self._checkpoint.remove()
+        elif self._checkpoint is not None and is_store(self._checkpoint.out):
+            self._result = replace(Trained.load(self._checkpoint.out, self.device), was_finished=True)
+            self._checkpoint.require_same("a finished run", self._result.key)
 
     @property
     def is_done(self) -> bool:
@@ -132,7 +156,8 @@ class Run:
 
     def step(self) -> None:
         """Does the next step, or asks the GPU to, without waiting for it."""
-        self._at_work.step()
+        with self._on_stream():
+            self._at_work.step()
         self.state.step += 1
 
     def look(self) -> None:
@@ -171,13 +196,17 @@ class Run:
 
     def save(self) -> None:
         """Writes how far it is, if it has a folder and is not done; waits for the device."""
-        if self.out is None or self._stepper is None:
+        if self._checkpoint is None or self._stepper is None:
             return
         now = time.perf_counter()
         with self._on_stream():
             # Within an epoch, the time that it took so far belongs to its row.
             state = replace(self.state, seconds=self.state.seconds + (now - self._since if self.state.step else 0.0))
-            save_checkpoint(self.out, self._checkpoint_key, state, self._stepper.state())
+            self._checkpoint.save(
+                {name: value for name, value in vars(state).items() if name != "kept"},
+                run=self._stepper.state(),
+                kept={str(epoch): scores for epoch, scores in state.kept.items()},
+            )
 
     def result(self) -> Trained:
         """What came of it.
@@ -207,7 +236,7 @@ class Run:
         return scores
 
     def prepare(self) -> None:
-        """Builds the network, takes up a saved state, and on a GPU records a step; does nothing the second time."""
+        """Builds the network and takes up a saved state; does nothing the second time."""
         if self._stepper is not None or self._result is not None:
             return
         self._data = self._data.to(self.device)
@@ -218,30 +247,24 @@ class Run:
         network.train()
         loss.train(True)
         normal = Normal.of(self._data.images)
-        if self._stream is None:
-            self._stepper = Stepper(network, loss, self._data, normal, self.recipe)
-        else:
+        if self._stream is not None:
             self._stream.wait_stream(torch.cuda.current_stream(self.device))
-            with torch.cuda.stream(self._stream):
-                self._stepper = GraphStepper(network, loss, self._data, normal, self.recipe, self._stream)
-        saved = None if self.out is None else load_checkpoint(self.out, self._checkpoint_key)
-        if saved is not None:
-            self.state = saved[0]
-            self.resumed = self.state.epoch + 1, self.state.step
-            with self._on_stream():
-                self._stepper.restore(saved[1])
-        self._stepper.prepare()
+        with self._on_stream():
+            self._stepper = Stepper(network, loss, self._data, normal, self.recipe, self._stream)
+            if self._checkpoint is not None:
+                self.resumed = self._checkpoint.resume(self._restore)
+
+    def _restore(self, state: dict[str, Any], tensors: dict[str, dict[str, Tensor]]) -> tuple[int, int]:
+        kept = {int(epoch): scores for epoch, scores in tensors.get("kept", {}).items()}
+        self.state = State(**state, kept=kept)
+        self._at_work.restore(tensors["run"])
+        return self.state.epoch + 1, self.state.step
 
     @property
     def _at_work(self) -> Stepper:
         if self._stepper is None:
             raise ValueError(complaint("run", "be at work", "one that is not", "call `start` first, and none that is done"))
         return self._stepper
-
-    @property
-    def _checkpoint_key(self) -> dict[str, Any]:
-        # Another version of torch may compute otherwise; what is finished is finished.
-        return {**self.key, "torch": torch.__version__}
 
     def _scores_of(self, images: Tensor) -> Tensor:
         stepper = self._at_work
@@ -261,7 +284,7 @@ class Run:
         stepper, state = self._at_work, self.state
         self._result = Trained(
             self.recipe,
-            stepper.loss.name,
+            self._loss_name,
             self._data.classes,
             state.history,
             stepper.network.eval(),
@@ -272,18 +295,21 @@ class Run:
             key=self.key,
             resumed=self.resumed,
         )
-        if self.out is not None:
+        if self._checkpoint is not None:
             with self._on_stream():
                 is_kept = self._keep and state.failed is None
-                (self._result if is_kept else replace(self._result, network=None)).save(self.out)
-            shutil.rmtree(self.out / FOLDER, ignore_errors=True)
+                (self._result if is_kept else replace(self._result, network=None)).save(self._checkpoint.out)
+            self._checkpoint.remove()
         # The graph and its memory go; the next run needs the room.
         self._stepper, self._seen = None, {}
 
     def _make_key(self) -> dict[str, Any]:
         halves = {half: None if data is None else data.digest for half, data in self._looked.items()}
         asked = {"keep_scores_at": sorted(self._keep_at), "evaluate_every": self._every, "watch_train": self._watch}
-        told = {"settings": self.recipe.to_json(), "loss": describe(self._loss, is_strict=True), "train": self._data.digest}
+        if not self._loss_name:
+            advice = "name the loss with its options, for example 'gce(q=0.5)'; a run is found again by it"
+            raise ValueError(complaint("loss_name", "be given with `out`", "none", advice))
+        told = {"settings": self.recipe.to_json(), "loss": self._loss_name, "train": self._data.digest}
         return {**told, **halves, **asked}
 
     def _on_stream(self) -> AbstractContextManager[Any]:

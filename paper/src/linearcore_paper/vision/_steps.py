@@ -1,7 +1,7 @@
-"""One training step, eager or as one CUDA graph, without anything from the host.
+"""One training step that needs nothing from the host.
 
 A step reads a counter on the device, takes its part of the epoch's plan, does the work and raises the counter. So a graph
-can be replayed for a whole epoch, and those of several runs side by side, and the host has only to ask for it.
+can be replayed for a whole epoch, and those of several runs side by side, and the host only has to launch it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,14 +10,12 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from linearcore.runtime import GraphStepper, autocast_dtype
 from linearcore_paper.vision._images import Images
 from linearcore_paper.vision._losses import SampleLoss
 from linearcore_paper.vision._plan import steps_of
 from linearcore_paper.vision._settings import Recipe
 from linearcore_paper.vision._views import Normal, as_pixels, cropped
-
-#: Eager steps before one is recorded: libraries choose their algorithms in them.
-_WARM_UP = 3
 
 
 class Stepper:
@@ -29,6 +27,7 @@ class Stepper:
         data: the training images, as `Images.to` lays them out.
         normal: mean and deviation of their channels.
         recipe: rate, momentum, decay, batch, loss scale, precision.
+        stream: of a CUDA device, where steps are captured; the caller makes it the current one.
 
     Attributes:
         steps: of an epoch.
@@ -36,7 +35,15 @@ class Stepper:
         total: (1,) float32, sum of their mean losses.
     """
 
-    def __init__(self, network: nn.Module, loss: SampleLoss, data: Images, normal: Normal, recipe: Recipe) -> None:
+    def __init__(
+        self,
+        network: nn.Module,
+        loss: SampleLoss,
+        data: Images,
+        normal: Normal,
+        recipe: Recipe,
+        stream: torch.cuda.Stream | None = None,
+    ) -> None:
         device = data.labels.device
         self.network, self.loss, self.normal, self.recipe = network, loss, normal, recipe
         self.steps, self.dtype = steps_of(len(data), recipe), autocast_dtype(recipe.precision, device)
@@ -62,6 +69,8 @@ class Stepper:
         self._momentum = [torch.zeros_like(parameter) for parameter in self._parameters] if recipe.momentum else []
         for parameter, momentum in zip(self._parameters, self._momentum, strict=False):
             self._optimizer.state[parameter]["momentum_buffer"] = momentum
+        # One for each run, whose memory is its own: the graphs of several runs are replayed together.
+        self._graphs = GraphStepper(self._backward, self._update, device, stream=stream)
 
     def load(self, plan: Tensor, rates: Tensor) -> None:
         """Takes an epoch's plan and rates; the counter stays."""
@@ -77,12 +86,9 @@ class Stepper:
         self.counter.zero_()
         self.total.zero_()
 
-    def prepare(self) -> None:
-        """What has to be done once before the first step."""
-
     def step(self) -> None:
         """Does the next step of the plan, or asks the device to."""
-        self._one()
+        self._graphs.step()
 
     def state(self) -> dict[str, Tensor]:
         """Everything that decides how the run goes on: live tensors, by name."""
@@ -100,20 +106,24 @@ class Stepper:
             for name, value in self.state().items():
                 value.copy_(saved[name])
 
-    def _one(self) -> None:
+    def _backward(self) -> Tensor:
         recipe = self.recipe
         self._optimizer.zero_grad(set_to_none=True)
         part = self._plan.index_select(1, self.counter * recipe.batch + self._places)
         self._rate.copy_(self._rates.index_select(0, self.counter).squeeze(0))
         inputs = self.normal(cropped(self._pixels, *part.unbind(0)))
-        with autocast(inputs.device, self.dtype):
-            scores = self._forward(inputs)
-        loss = self.loss(scores.float(), self._labels.index_select(0, part[0]), part[0])
-        (loss * recipe.loss_scale).backward()
-        self._align()
-        self._optimizer.step()
+        with _fastest_convolutions(inputs.is_cuda):
+            with autocast(inputs.device, self.dtype):
+                scores = self._forward(inputs)
+            loss = self.loss(scores.float(), self._labels.index_select(0, part[0]), part[0])
+            (loss * recipe.loss_scale).backward()
         self.counter += 1
         self.total += loss.detach()
+        return loss.detach()
+
+    def _update(self) -> None:
+        self._align()
+        self._optimizer.step()
 
     def _align(self) -> None:
         """The stride of a side of length 1 means nothing, but fused updates compare it."""
@@ -122,67 +132,16 @@ class Stepper:
                 parameter.grad = parameter.grad.as_strided(parameter.shape, parameter.stride())
 
 
-class GraphStepper(Stepper):
-    """The same as one CUDA graph, replayed on a stream of its own."""
-
-    def __init__(
-        self,
-        network: nn.Module,
-        loss: SampleLoss,
-        data: Images,
-        normal: Normal,
-        recipe: Recipe,
-        stream: torch.cuda.Stream,
-    ) -> None:
-        super().__init__(network, loss, data, normal, recipe)
-        self._stream = stream
-        self._graph: torch.cuda.CUDAGraph | None = None
-
-    def prepare(self) -> None:
-        """Warms up, records a step, and puts everything back as it was."""
-        if self._graph is not None:
-            return
-        with torch.cuda.stream(self._stream), _fastest_convolutions():
-            saved = {name: value.clone() for name, value in self.state().items()}
-            for _ in range(_WARM_UP):
-                self.counter.zero_()
-                self._one()
-        torch.cuda.synchronize(self.counter.device)
-        graph = torch.cuda.CUDAGraph()
-        self.counter.zero_()
-        # Each graph keeps its memory to itself, since those of several runs are at work together.
-        with _fastest_convolutions(), torch.cuda.graph(graph, stream=self._stream):
-            self._one()
-        with torch.cuda.stream(self._stream):
-            self.restore(saved)
-        torch.cuda.synchronize(self.counter.device)
-        self._graph = graph
-
-    def step(self) -> None:
-        """As `Stepper.step`."""
-        self.prepare()
-        assert self._graph is not None
-        with torch.cuda.stream(self._stream):
-            self._graph.replay()
-
-
 def autocast(device: torch.device, dtype: torch.dtype | None) -> torch.autocast:
     """Half precision inside; None leaves it out. Without a cache, whose copies a graph would not make anew."""
     return torch.autocast(device.type, dtype or torch.bfloat16, enabled=dtype is not None, cache_enabled=False)
 
 
-def autocast_dtype(precision: str, device: torch.device) -> torch.dtype | None:
-    """Of a recipe's precision on a device; None is float32."""
-    if precision == "auto":
-        precision = "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"
-    return torch.bfloat16 if precision == "bf16" else None
-
-
 @contextmanager
-def _fastest_convolutions() -> Iterator[None]:
+def _fastest_convolutions(is_cuda: bool) -> Iterator[None]:
     """Lets cuDNN try its algorithms: shapes never change here."""
     before = torch.backends.cudnn.benchmark
-    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.benchmark = is_cuda or before
     try:
         yield
     finally:

@@ -22,6 +22,7 @@ def train(
     validation: Images | None = None,
     test: Images | None = None,
     device: torch.device | str = "cpu",
+    loss_name: str = "",
     out: str | PathLike[str] | None = None,
     fresh: bool = False,
     keep_scores_at: Sequence[int] = (),
@@ -33,7 +34,7 @@ def train(
     For many runs at once, or more to say about one, see `Run` and `train_many`.
 
     Args:
-        data, loss, recipe, validation, test, device, out, fresh, keep_scores_at: as in `Run`.
+        data, loss, recipe, validation, test, device, loss_name, out, fresh, keep_scores_at: as in `Run`.
         save_every, progress: as in `train_many`.
 
     Returns:
@@ -49,9 +50,9 @@ def train(
         >>> from linearcore_paper.vision import Images, Recipe, train
         >>> pixels = torch.randint(0, 255, (8, 1, 8, 8), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
         >>> data = Images(pixels, torch.tensor([0, 1] * 4), ("even", "odd"))
-        >>> found = train(data, lc.multiclass_loss, Recipe("small", width=2, epochs=1, batch=4))
+        >>> found = train(data, lc.multiclass_loss, Recipe("small", width=2, epochs=1, batch=4), loss_name="lc")
         >>> found
-        Trained(small, 1 of 1 epochs, 2 classes, loss=multiclass_loss)
+        Trained(small, 1 of 1 epochs, 2 classes, loss=lc)
         >>> found.scores(data.images).shape
         torch.Size([8, 2])
 
@@ -64,6 +65,7 @@ def train(
         validation=validation,
         test=test,
         device=device,
+        loss_name=loss_name,
         out=out,
         fresh=fresh,
         keep_scores_at=keep_scores_at,

@@ -11,7 +11,6 @@ from linearcore._extras import require
 require("transformers", extra="tagging")
 
 from linearcore.tagging.hugging_face._config import ChainConfig  # noqa: E402
-from linearcore.tagging.hugging_face._model import ChainForTokenClassification  # noqa: E402
-from linearcore.tagging.hugging_face._register import register  # noqa: E402
+from linearcore.tagging.hugging_face._model import ChainForTokenClassification, register  # noqa: E402
 
 __all__ = ["ChainConfig", "ChainForTokenClassification", "register"]

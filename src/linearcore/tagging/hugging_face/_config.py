@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from transformers import AutoConfig, PretrainedConfig
 
+from linearcore.forms import FORMS
 from linearcore.heads import ChainHead
 from linearcore.tagging._heads import ChainSettings, check_share
 
@@ -18,8 +19,8 @@ class ChainConfig(PretrainedConfig):
     Args:
         encoder: the configuration of the encoder, or a dictionary of it with its `model_type`.
         dropout: of the hidden states.
-        others: the loss and the options of its head, loss, rank, unary, sharpness, beam, surrogate, form and constraints, as
-            in `linearcore.tagging.ChainSettings`; and those of every PretrainedConfig: num_labels, id2label, label2id, …
+        others: the loss and the options of its head, as in `linearcore.tagging.ChainSettings`: loss, rank, unary, sharpness,
+            beam, surrogate, form, normalize, constraints; and those of every PretrainedConfig: num_labels, id2label, …
 
     Raises:
         TypeError, ValueError: if an option is none that there is, or is one that the loss has no use for.
@@ -46,6 +47,21 @@ class ChainConfig(PretrainedConfig):
         self.dropout = dropout
         for name, value in asdict(settings).items():
             setattr(self, name, value)
+
+    @classmethod
+    def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> "ChainConfig":
+        """As in transformers. A form without `normalize` was saved when a form's name meant the sum."""
+        if config_dict.get("form") is not None:
+            config_dict = {"normalize": False, **config_dict}
+        found: ChainConfig = super().from_dict(config_dict, **kwargs)
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in transformers, with `normalize` written out: what a name means may change, what was trained does not."""
+        found: dict[str, Any] = super().to_dict()
+        if found.get("form") is not None and found.get("normalize") is None:
+            found["normalize"] = FORMS[found["form"]].is_mean
+        return found
 
     @property
     def settings(self) -> ChainSettings:

@@ -10,7 +10,7 @@ from typing import Any, Self
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoConfig, AutoModelForTokenClassification, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.modeling_outputs import TokenClassifierOutput
 
 from linearcore._checks import complaint
@@ -240,3 +240,18 @@ class ChainForTokenClassification(PreTrainedModel):
         if self.head is not None and self.head.constraints is not None:
             for name, buffer in self.head.named_buffers(recurse=False):
                 buffer.copy_(getattr(self.head.constraints, name.removeprefix("_allowed_")))
+
+
+def register() -> None:
+    """Lets AutoConfig and AutoModelForTokenClassification read saved chains, and pipelines call them by name.
+
+    Importing does not do it, since it changes what transformers does in the whole process. Twice is once.
+
+    Example:
+        >>> from transformers import AutoConfig
+        >>> register()
+        >>> type(AutoConfig.for_model("linearcore-chain", num_labels=3)).__name__
+        'ChainConfig'
+    """
+    AutoConfig.register(ChainConfig.model_type, ChainConfig, exist_ok=True)
+    AutoModelForTokenClassification.register(ChainConfig, ChainForTokenClassification, exist_ok=True)

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 pytest.importorskip("transformers")
@@ -49,15 +51,39 @@ def test_json_out_and_in_is_the_same(tmp_path):
     config.save_pretrained(tmp_path)
     again = ChainConfig.from_pretrained(tmp_path)
     assert isinstance(again.encoder, BertConfig) and again.encoder.hidden_size == 24
-    for name in ("loss", "rank", "surrogate", "form", "constraints", "dropout", "beam", "unary", "sharpness", "labels"):
+    options = ("loss", "rank", "surrogate", "form", "normalize", "constraints", "dropout", "beam", "unary", "sharpness")
+    for name in (*options, "labels"):
         assert getattr(again, name) == getattr(config, name), name
     assert again.label2id == config.label2id or again.labels == ["O", "B-X", "I-X"]
+
+
+@pytest.mark.parametrize("form", ["pairwise", "centered"])
+@pytest.mark.parametrize("normalize", [None, False, True])
+def test_mean_or_sum_is_saved_whatever_a_name_means(form, normalize, tmp_path):
+    config = ChainConfig(form=form, normalize=normalize, num_labels=4)
+    config.save_pretrained(tmp_path)
+    is_mean = config.head().form.is_mean
+    assert normalize in (None, is_mean)
+    assert json.loads((tmp_path / "config.json").read_text())["normalize"] is is_mean
+    assert ChainConfig.from_pretrained(tmp_path).head().form == config.head().form
+
+
+@pytest.mark.parametrize("form", ["pairwise", "centered"])
+def test_a_form_of_an_earlier_version_is_the_sum(form, tmp_path):
+    # As saved before `normalize` was an option.
+    old = {"model_type": "linearcore-chain", "loss": "lc", "form": form, "id2label": {"0": "A", "1": "B"}}
+    (tmp_path / "config.json").write_text(json.dumps(old))
+    assert not ChainConfig.from_pretrained(tmp_path).head().form.is_mean
+    (tmp_path / "config.json").write_text(json.dumps(old | {"normalize": True}))
+    assert ChainConfig.from_pretrained(tmp_path).head().form.is_mean
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"loss": "hinge"}, r"`loss` must be one of 'lc', 'crf', 'ssvm', 'ce', got 'hinge'"),
+        ({"loss": "crf", "normalize": True}, r"`normalize` must be None with loss 'crf', got True; it is an option of"),
+        ({"normalize": 1}, r"`normalize` must be True or False, got 1"),
         ({"loss": "ce", "rank": 3}, r"`rank` must be None with loss 'ce', got 3; it is an option of loss 'lc' or"),
         ({"loss": "ce", "constraints": "bio"}, r"`constraints` must be None with loss 'ce'"),
         ({"loss": "ce", "beam": 3}, r"`beam` must be None with loss 'ce'"),

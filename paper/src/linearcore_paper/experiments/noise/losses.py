@@ -72,3 +72,14 @@ LOSSES: Mapping[str, NoiseLoss] = {
     "shared": NoiseLoss("robust, shared length", _robust(norm="batch")),
     "balanced": NoiseLoss("robust, balanced", _robust(norm="class"), ending="balanced"),
 }
+
+
+def name_of(loss: Loss) -> str:
+    """What records call a loss of this table: its function with all options.
+
+    Example:
+        >>> name_of(LOSSES["gce"].make({"q": 0.5}))
+        "generalized_cross_entropy(q=0.5, reduction='none')"
+    """
+    assert isinstance(loss, partial)
+    return f"{loss.func.__name__}({', '.join(f'{name}={value!r}' for name, value in sorted(loss.keywords.items()))})"

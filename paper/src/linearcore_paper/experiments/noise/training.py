@@ -11,9 +11,9 @@ from torch import Tensor
 from linearcore.cleaning import flagging_auc, suspects
 from linearcore.noise import NoisyLabels
 from linearcore_paper.experiments.noise.images import LAWS, draw_labels, read_images
-from linearcore_paper.experiments.noise.losses import LOSSES
+from linearcore_paper.experiments.noise.losses import LOSSES, name_of
 from linearcore_paper.experiments.noise.methods import Config
-from linearcore_paper.vision import Images, Loss, Recipe, Run, Trained, describe, hold_out
+from linearcore_paper.vision import Images, Loss, Recipe, Run, Trained, hold_out
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Plan:
             "config": self.config.to_json(),
             "data": {"source": self.source, "train": data.train.digest, "test": data.test.digest},
             "held_out": self.size.held_out if self.tunes else 0,
-            "loss": describe(self.make_loss()),
+            "loss": name_of(self.make_loss()),
             "noise": LAWS[self.law].to_json() | {"rate": self.rate, "seed": self.seed},
             "recipe": recipe,
         }

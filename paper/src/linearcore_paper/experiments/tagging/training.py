@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from linearcore.runtime import require
-from linearcore.tagging import Batch, Bucket, Corpus, GraphStepper, Stepper, TaggingModel, Training, make_optimizer, rate_at
+from linearcore.tagging import Batch, Bucket, Corpus, Stepper, TaggingModel, Training, make_optimizer, rate_at
 from linearcore.tagging.encoders import BiLSTM, Encoder
 from linearcore_paper.experiments.tagging.methods import METHODS
 from linearcore_paper.experiments.tagging.text import SOURCES, Text, read_text
@@ -124,9 +124,9 @@ def make_stepper(
     optimizer = ENCODINGS[plan.encoding].optimizer
     training = Training(optimizer=optimizer, rate=plan.rate, chain_rate=chain_rate, decay=0.0).filled()
     is_cuda = model.projection.weight.is_cuda
-    kind = GraphStepper if is_cuda else Stepper
     dtype = torch.bfloat16 if is_cuda else None
-    return kind(model, make_optimizer(model, training), _CLIP, dtype, is_compiled), training
+    stepper = Stepper(model, make_optimizer(model, training), _CLIP, dtype, compiled=is_compiled, captured=is_cuda)
+    return stepper, training
 
 
 def make_batches(corpus: Corpus, rows: int, device: str, generator: torch.Generator | None = None) -> list[Batch]:
