@@ -149,25 +149,25 @@ def test_the_generated_pages_are_what_the_records_say(tmp_path: Path) -> None:
         assert page.read_text("utf-8") == (ROOT / "docs" / page.name).read_text("utf-8"), page.name
 
 
-def test_readme_says_of_many_tags_what_the_record_says() -> None:
-    data = conclusion(COMMITTED, "tagging")["results"]["data"]
-    cases: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in data["rows"]:
-        cases.setdefault((row["source"], row["encoding"]), {})[row["method"]] = row
-    best = {
-        key: min(row["seconds"] or 1e9 for name, row in own.items() if name.startswith("lc")) for key, own in cases.items()
-    }
-    english = [key for key in cases if key[0] != "latin"]
-    low, high = (f"{end(cases[key]['broadcast']['seconds'] / best[key] for key in english):.3g}" for end in (min, max))
-    chain = [f"{end(cases[key]['crf']['seconds'] / best[key] for key in english):.1f}" for end in (min, max)]
-    tokens = [f"{end(best[key] / cases[key]['ce']['seconds'] for key in english):.1f}" for end in (min, max)]
-    latin = cases["latin", "bilstm-adam"]
-    readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
-    assert f"has 83 % {low} to {high} times as soon as the broadcast CRF" in readme
-    assert f"{chain[0]} to {chain[1]} times as soon as `ChainCRF`, after {tokens[0]} to {tokens[1]} times token" in readme
-    ours = latin["lc-rank"]["test"]
-    assert f"three seeds: {statistics.mean(ours):.2f} ± {statistics.stdev(ours):.2f} %, `ChainCRF` and" in readme
-    assert {f"{latin[key]['accuracy']:.2f}" for key in ("crf", "ce")} == {"83.57"} and "cross-entropy 83.57." in readme
+def test_the_results_in_the_readme_are_those_of_the_records() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    rows = [re.sub("`.*?`", "", line) for line in readme.splitlines() if line.startswith("| **")]
+    speed, tags, labels = (re.findall(r"\d+\.\d+|(?<![\d,])\d+(?= times)", row.partition("](")[0]) for row in rows)
+
+    chains = json.loads((ROOT / "benchmarks" / "results" / "chain_cpu.json").read_text("utf-8"))["results"]
+    case = next(case for case in chains["cases"] if case["size"][0] == 1000)
+    ms = {step["name"]: step["median_ms"] for step in case["steps"]}
+    ours = ms["LC logodds"]
+    ratios = (ms["pytorch-crf"] / ours, ms["ChainCRF"] / ours, ours / ms["token cross-entropy"])
+    assert speed == [f"{ratios[0]:.0f}", f"{ratios[1]:.1f}", f"{ratios[2]:.1f}"]
+
+    found = conclusion(COMMITTED, "tagging")["results"]["data"]["rows"]
+    latin = {row["method"]: row["test"] for row in found if row["source"] == "latin"}
+    assert tags == [f"{statistics.mean(latin[method]):.2f}" for method in ("lc-rank", "crf", "ce")]
+
+    found = conclusion(COMMITTED, "noise")["results"]["data"]["rows"]
+    noise = {row["row"]: row["mean"] for row in found if (row["law"], row["rate"]) == ("instance", 0.4)}
+    assert labels == [f"{noise[method]:.2f}" for method in ("robust", "ce", "ce-tuned", "unhinged-tuned")]
 
 
 def test_what_is_said_about_the_width_of_a_core() -> None:

@@ -1,7 +1,6 @@
 """What pages say about images with wrong labels is what the records of `noise` hold, with the words that compare."""
 
 import json
-import re
 import statistics
 from pathlib import Path
 from typing import Any
@@ -289,12 +288,3 @@ def test_advice_beside_the_baselines() -> None:
 def test_number_of_runs(page: str) -> None:
     count = len([part for part in PARTS if "_again" not in part])
     assert f"{count} runs" in words((ROOT / page).read_text("utf-8"))
-
-
-def test_readme() -> None:
-    text = words(section("README.md", "- **Wrong labels.**", "\n- **"))
-    order = ("ce", "lc", "gce-tuned", "ce-tuned", "robust", "balanced", "unhinged-tuned")
-    assert re.findall(r"\d\d\.\d\d", text) == [f"{right(method):.2f}" for method in order]
-    assert best(0.4) == max(means(), key=lambda method: means()[method]) == "unhinged-tuned"
-    assert "the best mean from 20 to 60 %" in text
-    assert right("lc", 0.6) < right("ce", 0.6) and "At 60 % the paper's loss is behind cross-entropy" in text
