@@ -70,7 +70,7 @@ SIGNATURES = {
     },
     "ChainCRF": {"num_tags": ..., "batch_first": False},
     "ChainSSVM": {"num_tags": ..., "batch_first": False},
-    "NormedScores": {"num_classes": ..., "sphere": False},
+    "NormedScores": {"num_classes": ...},
 }
 
 
