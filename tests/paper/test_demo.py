@@ -34,7 +34,7 @@ def test_demo_prints_tables_and_saves_picture_and_record(tmp_path, capsys):
     for word in (*LOSSES, *HEADS, "0 % wrong", "40 % wrong", "3 tags", "5 tags", "±", "demo.png"):
         assert word in out, word
     assert max(map(len, out.partition("* best")[0].splitlines()[-7:])) <= 80, "the accuracy table fits a terminal"
-    assert "LinearCoreLoss (centered): 6 epochs in" in err and "rounds in" in err and "\x1b" not in err
+    assert "RobustLinearCoreLoss: 6 epochs in" in err and "rounds in" in err and "\x1b" not in err
     folder = tmp_path / "new" / "folder"
     assert {path.name for path in folder.iterdir()} == {"demo.png", "demo.svg", "demo.json"}
     assert (folder / "demo.png").read_bytes().startswith(b"\x89PNG") and "<svg" in (folder / "demo.svg").read_text("utf-8")
