@@ -44,7 +44,7 @@ MUTANTS = (
     ("kernels/_local.py", "ends.t(), alpha=-1)", "ends.t(), alpha=0)", KERNELS),
     ("kernels/_local.py", "target[sites.after(tags)].masked_fill(is_last, 0.0)", "target[sites.after(tags)]", KERNELS),
     ("kernels/_partition.py", "not is_captured and not bool(is_certain)", "False", KERNELS),
-    ("kernels/_partition.py", ".masked_fill(~mask.any(0).unsqueeze(-1), 0.0)", "", KERNELS),
+    ("kernels/_partition.py", "run.norm[1:]).masked_fill(absent, 0.0)", "run.norm[1:])", KERNELS),
     ("kernels/_viterbi.py", "torch.where(sites.mask[j] & (sites.previous[j] >= 0)", "torch.where(sites.mask[j]", KERNELS),
     ("kernels/_max_product.py", "> guess.amin(-1, keepdim=True)", "> guess.amax(-1, keepdim=True)", KERNELS),
     ("kernels/_kbest.py", "values, place // width, tags", "values, place % width, tags", KERNELS),
@@ -64,7 +64,7 @@ MUTANTS = (
     ("tagging/_batches.py", "max(1, tokens // length)", "tokens // length + 1", "unit/tagging/test_batches.py"),
     ("tagging/_entities.py", "tag if self._is_in_scheme(tag) else _OUTSIDE for", "tag for", "unit/tagging/test_entities.py"),
     ("tagging/_evaluation.py", "correct == len(words)", "correct >= len(words) - 1", "unit/tagging/test_evaluation.py"),
-    ("tagging/_vocabulary.py", "key=lambda item: (-item[1], item[0])", "key=lambda item: -item[1]", "unit/tagging/test_vocabulary.py"),
+    ("tagging/_vocabulary.py", "item: (-item[1], item[0])", "item: -item[1]", "unit/tagging/test_vocabulary.py"),
     ("tagging/_steps.py", "return top * (step + 1) / rising", "return top * step / rising", "unit/tagging/test_steps.py"),
 )  # fmt: skip
 
