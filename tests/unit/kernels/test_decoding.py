@@ -63,6 +63,18 @@ def test_a_beam_of_all_tags_is_viterbi(case: Case) -> None:
         assert best - second < 1e-6 or torch.equal(tags[:, row], exact[:, row])
 
 
+@pytest.mark.parametrize("decoder", (viterbi, lambda *case: beam(*case, 4), lambda *case: kbest(*case, 3)))
+def test_a_chain_that_begins_late_is_the_chain_without_what_is_before(decoder) -> None:
+    mask = torch.ones(4, 2, dtype=torch.bool)
+    mask[0, 0] = mask[:2, 1] = False
+    case = random_case(0, 4, 2, 4, mask)
+    tags, scores = decoder(case.emissions, case.chain, Sites.of(mask))
+    for row, late in enumerate((1, 2)):
+        cut = decoder(case.emissions[late:, row : row + 1], case.chain, Sites.of(mask[late:, row : row + 1]))
+        assert torch.equal(tags[..., late:, row], cut[0][..., 0]) and (tags[..., :late, row] == -100).all()
+        close(scores[..., row], cut[1][..., 0])
+
+
 def test_a_narrow_beam_can_miss_the_best() -> None:
     """The first position prefers 0, which costs more than it gave."""
     emissions = torch.tensor([[[1.0, 0.0]], [[0.0, 0.0]]])
