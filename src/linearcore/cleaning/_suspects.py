@@ -7,7 +7,7 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
-from linearcore._arrays import CHUNK, Labels, Numbers, as_labels, one_per_row
+from linearcore._arrays import CHUNK, Labels, Numbers, as_labels, check_one_per_row
 from linearcore._checks import between, complaint, holds, one_of
 
 #: Measures of suspicion that are computed from scores, with what they mean.
@@ -107,7 +107,7 @@ def suspects(scores: Numbers, labels: Labels, *, by: str | Numbers = "margin") -
     """
     table = _checked_scores(scores)
     given = as_labels(labels, table.shape[1])
-    one_per_row(given, len(table), "scores")
+    check_one_per_row(given, len(table), "scores")
     given = given.to(table.device)
     if isinstance(by, str):
         one_of("by", by, MEASURES, "or pass one number for every row")
