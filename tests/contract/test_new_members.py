@@ -26,10 +26,10 @@ class Strongest(Form):
 
     name: ClassVar[str] = "strongest"
 
-    def hard(self, surrogate: Surrogate, scores: Tensor, labels: Labels) -> Tensor:
+    def hard_losses(self, surrogate: Surrogate, scores: Tensor, labels: Labels) -> Tensor:
         assert labels.index is not None
-        margin = self.lead(scores, labels.index)
-        delta = labels.own_margin(scores)
+        margin = self.decision_margin(scores, labels.index)
+        delta = labels.label_margin(scores)
         return surrogate._value(margin if delta is None else margin - delta.squeeze(-1))
 
 
@@ -80,7 +80,7 @@ class Against(Form):
     name: ClassVar[str] = "against"
     factor: Tensor | float = 1.0
 
-    def hard(self, surrogate: Surrogate, scores: Tensor, labels: Labels) -> Tensor:
+    def hard_losses(self, surrogate: Surrogate, scores: Tensor, labels: Labels) -> Tensor:
         assert labels.index is not None
         own = scores.gather(-1, labels.index.unsqueeze(-1)).squeeze(-1)
         return surrogate._value(self.factor * (own - scores.mean(-1)))

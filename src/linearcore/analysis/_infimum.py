@@ -23,7 +23,7 @@ from linearcore.surrogates import Surrogate
 
 @dataclass(frozen=True)
 class PartialLogOdds(LogOddsMargins):
-    """m_k = h[own_k] − logsumexp of those h[competitors_k] that are present.
+    """m_k = h[labels_k] − logsumexp of those h[competitors_k] that are present.
 
     Attributes:
         present: (K, R) booleans, at least one in every row.
@@ -33,12 +33,12 @@ class PartialLogOdds(LogOddsMargins):
 
     def margins(self, theta: Tensor) -> Tensor:
         scores = theta @ self.basis.T
-        return scores[:, self.own] - self._competitors(scores).logsumexp(-1)
+        return scores[:, self.labels] - self._competitors(scores).logsumexp(-1)
 
     def derivatives(self, theta: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         scores = theta @ self.basis.T
         share = self._competitors(scores).softmax(-1)
-        jacobian = self.basis[self.own] - torch.einsum("bkr,krd->bkd", share, self.basis[self.competitors])
+        jacobian = self.basis[self.labels] - torch.einsum("bkr,krd->bkd", share, self.basis[self.competitors])
         return self.margins(theta), jacobian, share
 
     def _competitors(self, scores: Tensor) -> Tensor:
@@ -84,11 +84,11 @@ def _spread(problem: Problem, design: Tensor) -> MarginSystem:
         directions = _kron(design, system.rows @ problem.basis)
         return LinearMargins(system.weights, directions, torch.eye(len(directions), dtype=torch.float64))
     assert isinstance(system, LogOddsMargins)
-    first = size * torch.arange(inputs).repeat_interleave(len(system.own))
+    first = size * torch.arange(inputs).repeat_interleave(len(system.labels))
     competitors = system.competitors.repeat(inputs, 1) + first.unsqueeze(-1)
     scores = _kron(design, problem.basis)
     return PartialLogOdds(
-        system.weights, scores, system.own.repeat(inputs) + first, competitors, torch.ones_like(competitors).bool()
+        system.weights, scores, system.labels.repeat(inputs) + first, competitors, torch.ones_like(competitors).bool()
     )
 
 
@@ -103,7 +103,9 @@ def _select(system: MarginSystem, chosen: Tensor) -> MarginSystem:
     if isinstance(system, LinearMargins):
         return replace(system, basis=system.basis[chosen], rows=torch.eye(int(chosen.sum()), dtype=torch.float64))
     assert isinstance(system, PartialLogOdds)
-    return replace(system, own=system.own[chosen], competitors=system.competitors[chosen], present=system.present[chosen])
+    return replace(
+        system, labels=system.labels[chosen], competitors=system.competitors[chosen], present=system.present[chosen]
+    )
 
 
 def _without_escaping(system: MarginSystem) -> tuple[MarginSystem, Tensor]:
@@ -115,7 +117,7 @@ def _without_escaping(system: MarginSystem) -> tuple[MarginSystem, Tensor]:
         stays = ~_escaping(system.basis)
         return _select(system, stays), stays
     assert isinstance(system, PartialLogOdds)
-    differences = system.basis[system.own].unsqueeze(1) - system.basis[system.competitors]
+    differences = system.basis[system.labels].unsqueeze(1) - system.basis[system.competitors]
     present = ~_escaping(differences.flatten(0, 1)).reshape(system.competitors.shape)
     stays = present.any(-1)
     return _select(replace(system, present=present), stays), stays

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from linearcore._checks import complaint
-from linearcore.forms import Form, Labels, row_losses, tensors_of
+from linearcore.forms import Form, Labels, row_losses, tensor_attributes
 from linearcore.heads._chain import ChainHead, check_reduction, checked_cost
 from linearcore.heads._sampled import Edges, Neighbours, edge_scores, num_candidates, projection_of
 from linearcore.kernels import local_scores, low_rank_scores, resolve_backend
@@ -100,11 +100,11 @@ class LinearCoreChain(ChainHead):
             emissions = emissions.masked_fill(absent, 0.0)
         if self._is_factored:
             scores = self._low_rank_scores(emissions, tags, sites, _autocast_dtype(emissions))
-            backend = resolve_backend("auto", (emissions, scores), tensors_of(self.form, self.surrogate))
+            backend = resolve_backend("auto", (emissions, scores), tensor_attributes(self.form, self.surrogate))
             losses = self._row_losses(scores, tags, backend)
         else:
             chain = self.chain(emissions)
-            backend = resolve_backend("auto", (emissions, *chain), tensors_of(self.form, self.surrogate))
+            backend = resolve_backend("auto", (emissions, *chain), tensor_attributes(self.form, self.surrogate))
             losses = self.form.local_losses(self.surrogate, emissions, chain, tags, sites, backend)
         if self.unary:
             # In the user's layout, which the rows have in memory: no copy of them.
@@ -169,9 +169,9 @@ class LinearCoreChain(ChainHead):
         edges = edge_scores(self._edges(), around, own, picked.index, unary[0].dtype, sparse=sparse)
         scores = unary[0] + edges[0].squeeze(-1), unary[1] + edges[1]
         number = num_candidates(self._edges(), around) if self.form.is_mean else self.num_tags
-        losses = self.form.sampled(self.surrogate, *scores, picked.log_weight, number)
+        losses = self.form.sampled_losses(self.surrogate, *scores, picked.log_weight, number)
         if self.unary:
-            alone = self.form.sampled(self.surrogate, *unary, picked.log_weight, self.num_tags)
+            alone = self.form.sampled_losses(self.surrogate, *unary, picked.log_weight, self.num_tags)
             losses = self._mixed(losses, alone)
         losses = losses.view(tags.shape)
         return self._reduced(self._summed(losses, tags, sites), batch, reduction, hidden.dtype)
@@ -261,7 +261,7 @@ class LinearCoreChain(ChainHead):
         `surrogate.posterior` of the site's own margin: the log-odds, or for the other forms the lead over the runner-up.
         Exactly ½ within the core: there the loss has no opinion. It says nothing of whether the neighbours are right.
         """
-        margin = self.form.lead(self._local_scores(emissions, tags, sites), tags)
+        margin = self.form.decision_margin(self._local_scores(emissions, tags, sites), tags)
         return self.surrogate.posterior(margin.clamp(-1e30, 1e30))
 
 

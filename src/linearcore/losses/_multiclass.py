@@ -4,7 +4,7 @@ from torch import Tensor
 
 from linearcore._checks import complaint
 from linearcore._typing import Reduction
-from linearcore.forms import Form, Labels, resolve_form, row_losses, tensors_of
+from linearcore.forms import Form, Labels, resolve_form, row_losses, tensor_attributes
 from linearcore.kernels import resolve_backend
 from linearcore.losses._batch import batch_loss
 from linearcore.surrogates import LinearCore, Surrogate
@@ -101,7 +101,7 @@ def multiclass_loss(
 
 def form_losses(form: Form, surrogate: Surrogate, scores: Tensor, labels: Labels, backend: str) -> Tensor:
     """(N,): the losses of rows, by the backend that `backend` and the tensors ask for."""
-    others = (labels.probability, labels.weight, labels.margin, *tensors_of(form, surrogate))
+    others = (labels.probability, labels.weight, labels.margin, *tensor_attributes(form, surrogate))
     chosen = resolve_backend(backend, (scores,), others, can_fuse=form.can_fuse and labels.is_hard)
     return row_losses(form, surrogate, scores, labels, chosen)
 

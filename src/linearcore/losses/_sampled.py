@@ -94,7 +94,7 @@ def sampled_multiclass_loss(
     index, wrong = in_range("target", index.masked_fill(~counted, 0), num_classes, "equal to `ignore_index`")
     picked = proposal.candidates(index, num_classes, num_samples, generator)
     own, others = class_scores(hidden, linear_weight, linear_bias, index, picked.index, sparse=sparse)
-    losses = nan_where(form.sampled(surrogate, own, others, picked.log_weight, num_classes), wrong)
+    losses = nan_where(form.sampled_losses(surrogate, own, others, picked.log_weight, num_classes), wrong)
     return reduce_losses(losses, sample_weight, counted, reduction).to(result_dtype(hidden))
 
 

@@ -166,8 +166,8 @@ def labelled_rows(rows: Rows, labels: Labels) -> LabelledRows:
     if labels.is_hard:
         assert labels.index is not None
         return LabelledRows(scores, labels.index, None)
-    share = labels.share(scores)
-    return LabelledRows(scores, share, labels.counts(share, scores != -math.inf))
+    share = labels.target_weights(scores)
+    return LabelledRows(scores, share, labels.is_counted(share, scores != -math.inf))
 
 
 def row_scores(rows: Rows) -> Tensor:
