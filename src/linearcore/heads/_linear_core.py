@@ -11,7 +11,7 @@ from linearcore.forms import Form, Labels, row_losses, tensor_attributes
 from linearcore.heads._chain import ChainHead, check_reduction, checked_cost
 from linearcore.heads._sampled import Edges, Neighbours, edge_scores, num_candidates, projection_of
 from linearcore.kernels import local_scores, low_rank_scores, resolve_backend
-from linearcore.losses import DEFAULT_SURROGATE, checked_form, class_scores
+from linearcore.losses import DEFAULT_SURROGATE, check_form, class_scores
 from linearcore.proposals import Proposal, check_num_samples
 from linearcore.proposals.sequences import SequenceProposal
 from linearcore.structured import Sampler
@@ -85,7 +85,7 @@ class LinearCoreChain(ChainHead):
             num_tags, batch_first, rank=rank, constraints=constraints, strict_mask=strict_mask, validate=validate
         )
         self.surrogate = surrogate
-        self.form = checked_form(form, normalize, surrogate)
+        self.form = check_form(form, normalize, surrogate)
         self.cost = checked_cost(cost, num_tags)
         self.unary = _checked_unary(unary)
 

@@ -32,7 +32,7 @@ def in_class_units(rows: Rows) -> Tensor:
     −1/√(C − 1). In this unit their margins are 1.
     """
     classes = rows.scores.shape[1]
-    return math.sqrt(max(0, classes - 1)) / max(1, classes) * _without(rows, rows.counted)
+    return math.sqrt(max(0, classes - 1)) / max(1, classes) * _without(rows, rows.is_counted)
 
 
 def on_unit_rows(scores: Tensor) -> Tensor:
@@ -54,7 +54,7 @@ def on_unit_sphere(rows: Rows, norm: Norm, sample_weight: Tensor | None = None) 
         norm: whose length L is.
         sample_weight: (N,) w, 1 if None. A row of weight 0 does not count.
     """
-    counted = rows.counted
+    counted = rows.is_counted
     if norm == "batch" and sample_weight is not None:
         counted = sample_weight != 0 if counted is None else counted & (sample_weight != 0)
     scores = _without(rows, counted)
