@@ -41,9 +41,16 @@ class Surrogate(ABC):
         vanishes: φ(u) → 0 as u → ∞, so a competing class with score −inf adds no loss.
         knots: margins at which φ is not C^∞, in ascending order.
         core: the largest interval around 0 on which φ is linear (affine), or None.
+        lines: (slope, intercept) of each line if φ is a maximum of lines, otherwise empty.
+        is_proven: the declared properties are proven, not only checked on a grid as for a `UserBase`.
     """
 
     is_convex: ClassVar[bool] = True
+    lines: ClassVar[tuple[tuple[float, float], ...]] = ()
+
+    @property
+    def is_proven(self) -> bool:
+        return True
 
     @property
     @abstractmethod
