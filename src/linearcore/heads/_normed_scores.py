@@ -14,7 +14,7 @@ class NormedScores(nn.Module):
 
     Use it with 40 % or more wrong labels, with a wide core:
     `LinearCoreLoss(surrogate=LinearCore(tau=5.0), form="pairwise")`. Margins of normalised scores stay below about 4, so
-    this equals the unhinged loss plus a constant. Also use it with losses that have no minimum, such as `unhinged`, because raw
+    this equals the unhinged loss plus a constant. Also use it with losses that have no minimum, such as `unhinged`: raw
     scores would diverge. The loss then depends only on the covariance of the scores and the labels of each class. Replacing
     labels by samples from a fixed distribution multiplies all covariances by one factor. `docs/proofs.md` has the proof and
     the disadvantage for overlapping classes, `docs/wrong-labels.md` has measurements.

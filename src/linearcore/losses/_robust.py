@@ -39,7 +39,7 @@ def robust_loss(
     """Pairwise loss of scores normalised to a sphere: bounded, symmetric, and robust to uniform label noise.
 
     Use it if up to about a third of the labels are wrong. With more, use a wide core after `linearcore.NormedScores`; with
-    clean labels use `multiclass_loss`. `docs/wrong-labels.md` has measurements, `docs/proofs.md` proofs and the choice of `scale`.
+    clean labels use `multiclass_loss`. Measurements: `docs/wrong-labels.md`. Proofs, choice of `scale`: `docs/proofs.md`.
 
         ŝ = r (s − s̄) / max(‖s − s̄‖, ε),   ε = 0.001        mean s̄ and norm over the unmasked classes
         ℓ = scale · mean_{v≠y} φ(ŝ_y − ŝ_v)

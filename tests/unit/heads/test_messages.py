@@ -285,7 +285,7 @@ LOSSES: dict[str, tuple[Callable[[], ChainHead], type[Exception], str]] = {
     "log-odds on average": (
         lambda: LinearCoreChain(3, form="logodds", normalize=True),
         ValueError,
-        r"`normalize` must be None or False for form='logodds', got True; it has one margin",
+        r"`normalize` must be None or False for form='logodds', got True; ",
     ),
     "a log-odds object on average": (
         lambda: LinearCoreChain(3, form=LogOdds(), normalize=True),
@@ -316,7 +316,7 @@ LOSSES: dict[str, tuple[Callable[[], ChainHead], type[Exception], str]] = {
     "a surrogate by name": (
         lambda: LinearCoreChain(3, surrogate="logistic"),
         TypeError,
-        r"`surrogate` must be a `Surrogate`, got str; for example",
+        r"`surrogate` must be a `Surrogate`, got str; ",
     ),
     "an unknown cost": (
         lambda: LinearCoreChain(3, cost="edit"),

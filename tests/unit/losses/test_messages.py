@@ -167,7 +167,7 @@ CASES: dict[str, tuple[Callable[[], Tensor], type[Exception], str]] = {
     "binary zeros among signs": (
         yes_no(target=torch.zeros(3, 4).int(), signed=True, validate=True),
         ValueError,
-        r"`target` must be in \{-1, 1\}, got 12 of 12.*`signed`",
+        r"`target` must be in \{-1, 1\}, got 12 of 12.*`signed=",
     ),
     "binary scores NaN": (
         yes_no(with_entry(SCORES, math.nan), validate=True),
