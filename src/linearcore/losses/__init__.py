@@ -7,7 +7,7 @@ There is no class per combination. Two arguments define the loss:
     multiclass_loss(scores, target, surrogate=Logistic(), form="logodds")        cross-entropy
     multiclass_loss(scores, target, surrogate=LinearCore(), form="centered")     has a linear consistency bound
 
-One preset has a name of its own, for labels of which some are wrong: `robust_loss`, the pairwise form of scores on a sphere.
+`robust_loss` is a preset for noisy labels: the pairwise form of scores that are normalised to a sphere.
 
 This package checks and reshapes arguments, selects a backend and reduces; `forms` and `kernels` compute. Other losses from
 the literature (GCE, NCE, ELR, …) have the same signature: see `linearcore.losses.baselines`.

@@ -94,5 +94,5 @@ def _check_half(base: Base, half: Half, z: Tensor, side: str) -> None:
 
 def _require(condition: Tensor, z: Tensor, must: str, advice: str) -> None:
     if not bool(condition.all()):
-        where = float(z[~condition][0])
-        raise ValueError(complaint("base", must, f"a violation near z = {where:g}", advice))
+        first = float(z[~condition][0])
+        raise ValueError(complaint("base", must, f"a violation near z = {first:g}", advice))
