@@ -212,16 +212,16 @@ it as long as its step is affordable, O(L·B·|Y|) in time and memory. A sampled
 tags, but it has a price of its own for drawing, looking up and sorting sparse gradients: it can only pay where the other
 step is the longer one."""
 
-_WHICH = """**Which proposal?** A few competitors make up most of the sum over all. A draw that misses them teaches next
-to nothing, however unbiased it is; lists of hard competitors (`Hard`), tags by frequency (`Unigram`) and the tags of the
-batch itself (`InBatch`) are ways to look where they may be. `InBatch` needs nothing to be counted or listed
+_WHICH = """**Which proposal?** A few competitors make up most of the sum over all. A draw that misses them teaches next to
+nothing, however unbiased it is; lists of hard competitors (`HardNegatives`), tags by frequency (`Unigram`) and the tags of
+the batch itself (`InBatch`) are ways to look where they may be. `InBatch` needs nothing to be counted or listed
 beforehand:"""
 
 _MANY = """**How many draws?** With shared draws, K more candidates are K more columns of one product; they lessen bias
 and variance, and lengthen the step. For the proposal that was best on dev:"""
 
-_SHARED = """**Shared or own draws?** Shared ones (the default) are one product for the whole batch, and gradients of K
-rows; draws of each site's own are N·K rows to look up and to sort. `Hard` has lists of each site's own in any case, and
+_SHARED = """**Shared or own draws?** Shared ones (the default) are one product for the whole batch, and gradients of K rows;
+draws of each site's own are N·K rows to look up and to sort. `HardNegatives` has lists of each site's own in any case, and
 pays that price."""
 
 _FORM = """**Which form?** A sampled `pairwise` is unbiased for its own sum, a sampled `logodds` is not for its own. What
@@ -269,4 +269,4 @@ _LEFT_OUT = """Left out, and why:
 - `LogUniform`: it stands for frequencies where they are not known; here they are.
 - Whole sequences and the CRF on real text: both make a full matrix of transitions, and generated chains show what they
   come to.
-- Mixtures of `Hard` with anything: its lists are there for sure, so that there is nothing to mix but the rest."""
+- Mixtures of `HardNegatives` with anything: its lists are there for sure, so that there is nothing to mix but the rest."""
