@@ -205,9 +205,9 @@ with open("pets.csv", "w", newline="") as file:  # a small file in place of your
         rows.writerow([weight, height, "long" if number % 3 else "short", "dog" if dog and number != 41 else "cat"])
 
 found = find_wrong_labels(read_table("pets.csv"), "kind")
-for suspect in found.worst(3):
+for suspect in found.most_suspicious(3):
     print(suspect)
-assert found.worst(1)[0].line == 43  # row 41, counted from 0, below the header
+assert found.most_suspicious(1)[0].line == 43  # row 41, counted from 0, below the header
 found.write("ranked.csv")
 ```
 
@@ -226,10 +226,10 @@ features = 3 * torch.eye(3)[clean] + torch.randn(600, 3, generator=stream)
 labels = symmetric(clean, 0.2, num_classes=3, seed=0).labels
 
 scores = out_of_fold_scores(features, labels, num_classes=3).scores  # loss="lc" or a function of yours: another loss
-ranked = suspects(scores, labels)  # by="log_odds" is another measure
+ranked = suspects(scores, labels)  # measure="log_odds" is another measure
 look_at = ranked.order[:20]  # the most suspicious first
 print(labels[look_at], ranked.suggested[look_at], ranked.suspicion[look_at])
-keep = ~ranked.flag(share=0.1)  # or count=60
+keep = ~ranked.flag(fraction=0.1)  # or count=60
 print("AUC", flagging_auc(ranked.suspicion, labels != clean))
 print("precision", flagging_precision(ranked.suspicion, labels != clean))
 assert (labels == clean)[keep].float().mean() > (labels == clean).float().mean()
@@ -255,7 +255,7 @@ for epoch in range(20):
     losses.mean().backward()
     optimizer.step()
     total += losses.detach()
-ranked = suspects(model(features), labels, by=total / 20)
+ranked = suspects(model(features), labels, measure=total / 20)
 assert flagging_auc(ranked.suspicion, labels != clean) > 0.8
 ```"""
 
