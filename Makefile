@@ -18,7 +18,7 @@ ARGS ?=
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
 
-demo: $(VENV)/.demo-installed  ## train on digits with wrong labels, print the table, save the picture
+demo: $(VENV)/.demo-installed  ## time training steps, train on wrong labels, print the tables, save the picture
 	@$(BIN)/linearcore demo $(ARGS)
 
 # One thread per test process: pytest-xdist already starts one process per core.

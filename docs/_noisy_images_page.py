@@ -1,5 +1,6 @@
 """docs/noisy-images.md: losses on CIFAR-10 with wrong labels, said with the figures of records alone."""
 
+import json
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,30 +10,36 @@ from _tables import EXPERIMENTS, RESULTS, figure, mark, source, table, wrapped
 
 from linearcore.runtime import read_record
 from linearcore_paper.experiments.noise.claims import MIDDLE
-from linearcore_paper.experiments.noise.methods import Config
+from linearcore_paper.experiments.noise.methods import INCOMPLETE_METHODS, METHODS, Config
 from linearcore_paper.runner import ResultsFile
 
 SEARCH = RESULTS / "robust_search.json"
 #: The same for centered scores, whose best was the largest scale, with larger ones.
 FURTHER = RESULTS / "robust_search_further.json"
-#: The same for one length a batch, and for the unhinged loss.
-SHARED = RESULTS / "robust_search_shared.json"
-#: The same for scores that are normed class by class.
-BALANCED = RESULTS / "robust_search_balanced.json"
+#: The same for the unhinged loss.
+NORMED = RESULTS / "robust_search_normed.json"
 FAVOURITES = RESULTS / "favourites.json"
 WIDTHS = RESULTS / "core_width.json"
+#: Runs of `noise` with norms that were removed, beside the rows that stayed: a record a line.
+REMOVED = RESULTS / "robust_norms.jsonl"
 
-SEARCHES = (SEARCH, FURTHER, SHARED, BALANCED)
+SEARCHES = (SEARCH, FURTHER, NORMED)
 
 
 def page(
-    folder: Path = EXPERIMENTS, searches: Sequence[Path] = SEARCHES, favourites: Path = FAVOURITES, widths: Path = WIDTHS
+    folder: Path = EXPERIMENTS,
+    searches: Sequence[Path] = SEARCHES,
+    favourites: Path = FAVOURITES,
+    widths: Path = WIDTHS,
+    removed: Path = REMOVED,
 ) -> str:
     """The whole page, with a section for each record that is there."""
     noise, pushes = (ResultsFile(folder, name) for name in ("noise", "gradient-histogram"))
     parts = [_HEAD]
     if noise.conclusion is not None:
         parts += noise_sections(noise.conclusion, spread_of_repeats(noise.parts))
+        parts += incomplete_section(noise.parts)
+        parts += removed_section(removed)
     if favourites.is_file():
         parts += favourites_section(read_record(favourites))
     if widths.is_file():
@@ -186,6 +193,50 @@ def _missed(row: dict[str, Any]) -> float | None:
     return None if row["train_accuracy"] is None else 100.0 - float(row["train_accuracy"])
 
 
+# ---- runs beside the table -----------------------------------------------------------------------------------------------
+
+
+def incomplete_section(parts: dict[str, dict[str, Any]]) -> list[str]:
+    """Accuracies of methods that lack some of their runs; nothing where there are no runs of them."""
+    found = _by_rate(parts, {key: method.label for key, method in INCOMPLETE_METHODS.items()})
+    tried = {key: sum(f"tune_{key}_{place}" in parts for place in range(6)) for key in INCOMPLETE_METHODS}
+    left = [method.label for key, method in INCOMPLETE_METHODS.items() if tried[key] == 6 and method.label not in found]
+    more = f" Of {', '.join(left)} only the six tries were run." if left else ""
+    return ["## Runs that are not in the table yet", wrapped(_INCOMPLETE + more), _rates_table(found)] if found else []
+
+
+def removed_section(path: Path) -> list[str]:
+    """Accuracies of norms that were removed, beside those of the rows that stayed."""
+    if not path.is_file():
+        return []
+    records = {record["part"]: record for record in map(json.loads, path.read_text("utf-8").splitlines())}
+    found = _by_rate(records, _REMOVED_LABELS)
+    first = next(iter(records.values()))
+    made = f"`{first['command'].partition(' --parts')[0]} --data DIR`, {first['environment']['device']}, commit"
+    about = wrapped(f"{_REMOVED} {made} {first['environment']['commit'][:7]}, which still has the options.")
+    return ["## Norms that were removed", about, _rates_table(found)]
+
+
+def _by_rate(parts: dict[str, dict[str, Any]], labels: dict[str, str]) -> dict[str, dict[float, float]]:
+    """The test accuracy of the first seed by label and rate."""
+    found: dict[str, dict[float, float]] = {}
+    for name, record in sorted(parts.items()):
+        kind, *rest = name.split("_")
+        if kind == "run" and rest[0] == "instance" and rest[2] in labels:
+            found.setdefault(labels[rest[2]], {}).setdefault(float(rest[1]), record["results"]["test_accuracy"])
+    return {label: found[label] for label in labels.values() if label in found}
+
+
+def _rates_table(found: dict[str, dict[float, float]]) -> str:
+    rates = sorted({rate for values in found.values() for rate in values})
+    best = {rate: max(values[rate] for values in found.values() if rate in values) for rate in rates}
+    lines = [
+        [label, *(_bold(figure(values.get(rate), ".2f"), values.get(rate) == best[rate]) for rate in rates)]
+        for label, values in found.items()
+    ]
+    return table(["test accuracy, %", *(f"{100 * rate:g} %" for rate in rates)], lines)
+
+
 # ---- what can be known ---------------------------------------------------------------------------------------------------
 
 
@@ -208,7 +259,7 @@ def favourites_section(record: dict[str, Any]) -> list[str]:
 
 
 def width_section(record: dict[str, Any]) -> list[str]:
-    """What a tail and a sphere do, with a small network."""
+    """What a tail does, with a small network."""
     runs, settings = record["results"], record["settings"]
     rates = sorted({run["rate"] for run in runs})
     lines = []
@@ -285,7 +336,6 @@ def search_section(records: Sequence[dict[str, Any]]) -> list[str]:
         epochs=recipe["epochs"], rate=f"{100 * noise['rate']:g}", held=f"{settings['held_out']:,}",
         error=f"{100 * (0.25 / settings['held_out']) ** 0.5:.1f}", right=f"{100 * (1 - noise['rate']):g}",
     )  # fmt: skip
-    about = " ".join([about, *(words for start, words in _NAMES.items() if any(name.startswith(start) for name in found))])
     head = ["agreement, %", *(f"scale {scale:g}" for scale in scales)]
     made_by = " ".join(_made_by(record) for record in records)
     return ["## Which form", wrapped(f"{about} {made_by}"), table(head, lines)]
@@ -314,15 +364,29 @@ labels by instance. "Agreement" is with held-out labels, as wrong as those of tr
 rates and for both laws; some lie at the edge of what was tried, so that more tries might find better ones. Tries were
 changed once, after ten final runs had been seen: before, they were of twenty epochs, and the best two were repeated in
 full. The unhinged loss has no least value: on raw scores it diverged, or weight decay took everything. So its network has
-batch norm behind its scores, as in the released code of Patrini et al. (2017), without that norm's learned scale. The
-balanced robust loss has the same norm behind a sphere, and a second GCE the norm alone, to tell what it does from what a
-loss does; all others have the paper's network as it is. The unhinged loss's norm and the row with a shared length came
-after some final runs of the others had been seen, the balanced robust loss and GCE's norm after one seed of all of them,
-when the unhinged loss with its norm was ahead from 40 % on."""
+batch norm behind its scores, as in the released code of Patrini et al. (2017), without that norm's learned scale. A second
+GCE has the same norm, to tell what it does from what a loss does; all others have the paper's network as it is. The unhinged
+loss's norm came after some final runs of the others had been seen, GCE's norm after one seed of all of them, when the
+unhinged loss with its norm was ahead from 40 % on."""
 
 _REPEATS = """{tries} tries were repeated with the same seed: a GPU does not repeat itself to the last bit, and agreements
 then differ by {spread} points (standard deviation; {widest} at most). Gaps of this size, between configurations or losses,
 say nothing."""
+
+_INCOMPLETE = """Methods that some runs are still missing of, with one seed; compare with the first seed only. "LC as in the
+paper, sum" is Eq. (3) as printed, where the table has the mean over competitors. "Tuned LC, pairwise" had the same six tries
+as the tuned rows of the table. "LC, wide core" has τ = 5 and the settings that the unhinged loss chose."""
+
+_REMOVED = """Seed 2. Each row has the settings that six tries chose, the wide core those of the unhinged loss. "Shared
+length" was `robust_loss(norm="batch")`, one norm for a batch. "Balanced" was `norm="class"` on `NormedScores(sphere=True)`.
+Both were removed, since at every rate a row that stays is ahead of both."""
+
+_REMOVED_LABELS = {
+    "robust": METHODS["robust"].label,
+    "lc-wide": INCOMPLETE_METHODS["lc-wide"].label,
+    "shared": "robust, shared length (removed)",
+    "balanced": "robust, balanced (removed)",
+}
 
 _LEARNERS = {"class": "the class", "pixels": "what it becomes"}
 _ANSWERS = {"likeliest": "the likeliest", "normed": "what it has more of"}
@@ -333,22 +397,19 @@ often that class becomes each other; one knows what this very image becomes, as 
 that decide. The likeliest label is what every consistent loss aims at. Above 50 % it is the wrong one for whoever knows what
 an image becomes: the better such a loss learns, the worse its answers. What an image has *more of than other images have*,
 each class in its own standard deviations, is what a loss that is straight in normed scores aims at
-([why](robust-loss.md#labels-with-favourites); with the sphere nearly so). Up to 40 % the labels would teach everything to
+([why](robust-loss.md#heavy-noise-a-wide-core-on-normed-scores)). Up to 40 % the labels would teach everything to
 both. Networks err on their own as well; none is trained here. {images} images, mean over {seeds} seeds. `{command}`."""
 
 _WIDTHS = """Normed scores, as the unhinged loss has them in `linearcore reproduce noise`, and cores of several widths:
 {images} images, a small network with time to learn labels by heart ({epochs} epochs), all settings the same and nothing
 tuned, so that a row may do better with others. Classes that are told apart without doubt have margins of about 1. Beyond
 the core a tail lets go of images that are answered well; those that are not go on pushing, wrong labels among them. Without
-a tail the loss is the unhinged one. "Sphere" puts each image's scores on a sphere before the norm: an image that the
-network cannot make sense of then has scores as long as one that it is sure of, and gradients the larger the shorter its own
-scores were. "Sphere, core up to 2" is the balanced preset, but for margins above 2. Mean and standard deviation over
-{seeds} seeds."""
+a tail the loss is the unhinged one. Mean and standard deviation over {seeds} seeds."""
 
 _FINDING = """After the last epoch, how well the scores tell wrong training labels from right ones: areas under the curve, by
 the margin of the given label and by its loss. [Finding wrong labels](finding-wrong-labels.md) does this with your own."""
 
-_WHY = """Where our marks come from, and why the balanced robust loss misses some: [The robust loss, on
+_WHY = """Where our marks come from, and why the robust loss misses some: [The robust loss, on
 images](robust-loss.md#on-images). Which loss for which labels: [Which to take](robust-loss.md#which-to-take)."""
 
 _LEARNED = """Of the wrong training labels, those that the network answers with after the last epoch: learned by heart, or
@@ -363,9 +424,3 @@ figures are agreements with {held} held-out labels, as wrong as the others (stan
 that is always right would agree with about {right} %, and nobody looked at a true label. The best of a row is bold, and the
 best row first; – was not tried. "Sphere of radius 1" is `RobustLinearCoreLoss()`; pairwise and centered are means over the
 competitors."""
-
-#: What rows that begin so are.
-_NAMES = {
-    "shared length": '"Shared length" has `norm="batch"`.',
-    "balanced": '"Balanced" has `norm="class"`, and a network that ends in `NormedScores(10, sphere=True)`.',
-}

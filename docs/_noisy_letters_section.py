@@ -51,6 +51,6 @@ UCI letter recognition, 6,000 rows, two hidden layers of 256 units with batch no
 epochs: enough to learn wrong labels by heart. Every loss was multiplied by each of eight scales, and the scale taken that
 agreed with most of 2,500 held-out labels, as wrong as the others, on a seed that does not count. Mean and standard deviation
 over {seeds} seeds, which draw their own wrong labels; bold is the best mean. The forms are means over the competitors.
-"Normed scores" and "balanced" have `NormedScores` behind the last layer, without its sphere and with it: the unhinged loss
-because it has no least value, CE and GCE to tell what the norm does from what the loss does.
+"Normed scores" have `NormedScores` behind the last layer: the unhinged loss because it has no minimum, CE and GCE to tell
+what the norm does from what the loss does.
 """

@@ -13,7 +13,7 @@ from linearcore_paper.runner import ResultsFile
 
 NAMES = {
     "ce": "CE", "gce": "GCE", "lc": "LC logodds", "lc-pairwise": "LC pairwise", "lc-centered": "LC centered",
-    "robust": "LC robust", "balanced": "LC balanced", "unhinged": "unhinged",
+    "robust": "LC robust", "unhinged": "unhinged",
 }  # fmt: skip
 LAWS = ("symmetric 20 %", "symmetric 40 %", "instance-dependent 40 %", "pair flip 40 %")
 MEASURES = {"margin": "margin", "log_odds": "log-odds", "p_margin": "margin of p", "loss": "its loss"}
@@ -39,7 +39,7 @@ def setup(record: Row) -> str:
         f"Mean ± spread over {len(settings['seeds'])} seeds; bold is the best mean of its row. {sizes}. One hidden layer of "
         f"{settings['hidden']} units, Adam, {settings['folds']} folds, at most {settings['epochs']} epochs; for every case "
         f"and loss the learning rate of {grid}, and for every training the epoch, that agree with most labels *as given*, "
-        "out of fold. For LC balanced and the unhinged loss, networks norm their scores over the batch (`NormedScores`). "
+        "out of fold. For the unhinged loss, networks norm their scores over the batch (`NormedScores`). "
         f'Instance-dependent noise has `inputs="{_inputs(sets)}"`; of other inputs it is another law.'
     )
     return f"{text}\n{source(record)}"

@@ -48,5 +48,5 @@ def test_links_to_files_lead_somewhere(page: Path) -> None:
 
 def test_readme_is_short_and_shows_python() -> None:
     text = README.read_text("utf-8")
-    assert len(text.splitlines()) <= 120
+    assert len(text.splitlines()) <= 100
     assert BLOCK.search(text)

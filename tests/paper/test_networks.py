@@ -1,13 +1,9 @@
 """Networks trained side by side are what they would be each alone."""
 
-from copy import deepcopy
-
-import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from linearcore import NormedScores
 from linearcore.runtime import one_thread
 from linearcore_paper.demo._networks import Networks, train
 
@@ -51,35 +47,6 @@ def test_side_by_side_is_one_by_one():
             index = row * COPIES + copy
             alone = trained_alone([start[index] for start in starts], inputs[row], labels[row, copy], seed)
             torch.testing.assert_close(together[index], alone(inputs[row]), rtol=1e-3, atol=1e-4)
-
-
-@pytest.mark.parametrize(("behind", "sphere"), [("normed", False), ("balanced", True)])
-def test_normed_scores_are_those_of_the_layer_each_network_for_itself(behind, sphere):
-    """In training and after it. Trained ones are not compared: Adam makes steps of gradients that are rounding alone."""
-    inputs, _ = data()
-    stacked = inputs.repeat_interleave(COPIES, 0) + torch.arange(len(SEEDS) * COPIES)[:, None, None]
-    networks = Networks(SEEDS, COPIES, (6, 5, 3), behind=behind)
-    layers = (nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3, bias=sphere), NormedScores(3, sphere=sphere))
-    alone = [nn.Sequential(*deepcopy(layers)) for _ in stacked]
-    with torch.no_grad():
-        for index, network in enumerate(alone):
-            first, first_bias, second, second_bias = (parameter[index] for parameter in networks.parameters)
-            values = (first.T, first_bias[0], second.T, *([second_bias[0]] if sphere else []))
-            for parameter, value in zip(network.parameters(), values, strict=True):
-                parameter.copy_(value)
-        for rows in torch.arange(COUNT).split(16):
-            together = networks.scores(stacked[:, rows], is_training=True)
-            expected = torch.stack([network(own[rows]) for network, own in zip(alone, stacked, strict=True)])
-            torch.testing.assert_close(together, expected, rtol=1e-4, atol=1e-4)
-        expected = torch.stack([network.eval()(own) for network, own in zip(alone, stacked, strict=True)])
-        torch.testing.assert_close(networks.scores(stacked), expected, rtol=1e-4, atol=1e-4)
-
-
-def test_a_last_batch_of_one_has_no_norm_of_its_own():
-    inputs, labels = data()
-    networks = Networks(SEEDS, COPIES, (6, 5, 3), behind="normed")
-    assert list(train(networks, inputs, labels, cross_entropy, learning_rate=0.01, epochs=1, batch_size=COUNT - 1)) == [1]
-    assert networks.scores(inputs.repeat_interleave(COPIES, 0)).isfinite().all()
 
 
 def test_copies_start_alike_and_seeds_do_not():

@@ -6,6 +6,7 @@ import random
 import sys
 import threading
 import time
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -145,7 +146,7 @@ def test_a_line_is_replaced_where_it_is_and_nothing_is_left_behind(file, monkeyp
 
 
 def fail(*_: object) -> None:
-    raise OSError("disk full")
+    raise OSError(28, "disk full")
 
 
 def test_lines_are_sorted_as_the_parts(file):
@@ -155,23 +156,34 @@ def test_lines_are_sorted_as_the_parts(file):
     assert lines(file) == ["a", "b", "other", None] and again(file).conclusion is not None
 
 
-def test_files_of_an_earlier_version_are_taken_over_once(tmp_path, capsys):
-    folder = tmp_path / "stub"
-    (folder / "parts").mkdir(parents=True)
+@pytest.mark.parametrize("name", ["stub", "stub-runs"])
+def test_files_of_an_earlier_version_are_taken_over_once(tmp_path, capsys, name):
+    old = tmp_path / name
+    (old / "parts").mkdir(parents=True)
     settings = {"data": "0123abcd", "rate": 1, "sizes": [1, 2]}
-    for path in (folder / "parts" / "tune-1.json", folder / "results.json"):
+    for path in (old / "parts" / "tune-1.json", old / "results.json"):
         record = write_record(path, command="c", settings=settings, results={"score": 1}, seed=0)
         path.write_text(json.dumps(record | {"seconds": 1.5}))
-    (folder / "parts" / "plain.json").write_text('{"key": "k", "result": 1, "seconds": 0.1}')
-    with pytest.raises(ValueError, match="of an earlier version; `linearcore reproduce rates` converts it"):
-        folder.rename(tmp_path / "rates")
-        write_report(tmp_path)
-    (tmp_path / "rates").rename(folder)
-    for told in (f"linearcore: {folder / 'results.jsonl'}: took over 2 of 3 files of an earlier version\n", ""):
-        [job] = prepare([STUB], Settings(), tmp_path)
+    (old / "parts" / "plain.json").write_text('{"key": "k", "result": 1, "seconds": 0.1}')
+    new = tmp_path / name.replace("-", "_")
+    for told in (f"linearcore: {new / 'results.jsonl'}: took over 2 of 3 files of an earlier version\n", ""):
+        [job] = prepare([replace(STUB, name=name)], Settings(), tmp_path)
         assert list(job.file.parts) == ["tune-1"] and job.file.conclusion["results"] == {"score": 1}
         assert capsys.readouterr().err == told
-    assert {path.name for path in folder.iterdir()} == {"results.jsonl", "results.json.converted", "parts.converted"}
+    assert {path.name for path in old.iterdir()} - {"results.jsonl"} == {"results.json.converted", "parts.converted"}
+
+
+def test_the_report_refuses_files_of_an_earlier_version(tmp_path):
+    (tmp_path / "vanishing-core").mkdir()
+    (tmp_path / "vanishing-core" / "results.json").write_text("{}")
+    with pytest.raises(ValueError, match="of an earlier version; `linearcore reproduce vanishing-core` converts it"):
+        write_report(tmp_path)
+
+
+def test_a_part_is_saved_where_files_cannot_be_locked(file, monkeypatch, capsys):
+    monkeypatch.setattr(_records.fcntl, "flock", fail)
+    file.save({"part": "a", "results": 1})
+    assert lines(file) == ["a"] and f"{file.path}: no lock (disk full); do not let" in capsys.readouterr().err
 
 
 # Uncommitted changes.

@@ -129,7 +129,7 @@ def test_list_says_what_there_is(capsys, tmp_path, monkeypatch):
     assert call("--list", "--json") == 0
     rows = json.loads(capsys.readouterr().out)
     assert [row["name"] for row in rows] == list(EXPERIMENTS)
-    assert set(rows[0]) == {"name", "shows", "paper", "needs", "cost"}
+    assert set(rows[0]) == {"name", "shows", "paper", "needs", "cost", "records", "with_uncommitted_changes"}
 
 
 def test_list_of_some(capsys):

@@ -58,8 +58,8 @@ def out_of_fold_scores(
         features: (N, D) finite numbers.
         labels: (N,) given labels in 0..C−1.
         num_classes: C ≥ 2.
-        loss: a key of `LOSSES` ("robust" and "balanced" need C ≥ 3), a `Baseline`, or a function of scores (B, C) and labels
-            (B,) that returns losses (B,). "balanced" and baselines without a minimum use batch-normalised scores.
+        loss: a key of `LOSSES` ("robust" needs C ≥ 3), a `Baseline`, or a function of scores (B, C) and labels
+            (B,) that returns losses (B,). Baselines without a minimum use batch-normalised scores.
         folds: number of folds, from 2 to N.
         epochs: number of training epochs.
         learning_rate: learning rate of Adam.
@@ -95,7 +95,7 @@ def out_of_fold_scores(
         raise ValueError(complaint("folds", must, repr(folds), "5 or 10 are usual"))
     generator = stream_for("folds", seed)
     fold = _split(targets, folds, generator)
-    networks = FoldNetworks(folds, (inputs.shape[1], hidden, num_classes), generator, criterion.last_layer)
+    networks = FoldNetworks(folds, (inputs.shape[1], hidden, num_classes), generator, criterion.is_normed)
     training_rows = [(fold != index).nonzero().squeeze(1) for index in range(folds)]
     best_scores, agreement = torch.empty(0), []
     display = Progress(io.StringIO()) if progress is None else progress

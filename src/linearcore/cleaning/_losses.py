@@ -21,13 +21,12 @@ class NamedLoss:
 
     Attributes:
         function: the loss.
-        last_layer: last layer of the network: "" for none; "normed" for `NormedScores`, for losses without a minimum, whose
-            scores would diverge; "balanced" for `NormedScores(sphere=True)`.
+        is_normed: whether the network needs a last layer `NormedScores`: the loss has no minimum, so scores would diverge.
         min_classes: smallest number of classes that the loss supports.
     """
 
     function: RowLoss
-    last_layer: str = ""
+    is_normed: bool = False
     min_classes: int = 2
 
     def __call__(self, scores: Tensor, labels: Tensor) -> Tensor:
@@ -35,16 +34,15 @@ class NamedLoss:
 
 
 def _from_baseline(loss: Baseline) -> NamedLoss:
-    return NamedLoss(partial(loss, reduction="none"), last_layer="" if loss.has_minimum else "normed")
+    return NamedLoss(partial(loss, reduction="none"), is_normed=not loss.has_minimum)
 
 
-#: Losses by name: the linear-core loss in its default form and in every form, the robust losses, and all baselines.
+#: Losses by name: the linear-core loss in its default form and in every form, the robust loss, and all baselines.
 LOSSES: Mapping[str, NamedLoss] = MappingProxyType(
     {
         "lc": NamedLoss(partial(multiclass_loss, reduction="none")),
         **{f"lc-{form}": NamedLoss(partial(multiclass_loss, form=form, reduction="none")) for form in FORMS},
         "robust": NamedLoss(partial(robust_loss, reduction="none"), min_classes=3),
-        "balanced": NamedLoss(partial(robust_loss, norm="class", reduction="none"), "balanced", min_classes=3),
         **{loss.title.lower().replace("–", "-"): _from_baseline(loss) for loss in BASELINES.values()},
     }
 )

@@ -17,34 +17,33 @@ class FoldNetworks:
         folds: number of networks, K.
         sizes: number of inputs, hidden units and outputs.
         generator: random generator of the initial weights.
-        last_layer: "" for none, "normed" for `linearcore.NormedScores`, "balanced" for `NormedScores(sphere=True)`.
+        is_normed: whether the last layer is `linearcore.NormedScores`.
     """
 
-    def __init__(self, folds: int, sizes: tuple[int, int, int], generator: torch.Generator, last_layer: str = "") -> None:
+    def __init__(self, folds: int, sizes: tuple[int, int, int], generator: torch.Generator, is_normed: bool = False) -> None:
         self.parameters: list[Tensor] = []
         inputs, hidden, outputs = sizes
         for fan_in, fan_out in ((inputs, hidden), (hidden, outputs)):
             # Uniform in ±1/√fan_in, as in torch.nn.Linear; the last row is the bias.
             start = (2 * torch.rand(folds, fan_in + 1, fan_out, generator=generator) - 1) / max(1, fan_in) ** 0.5
             self.parameters += [start[:, :-1].clone().requires_grad_(), start[:, -1:].clone().requires_grad_()]
-        self.norm = NormedStack(folds, outputs, sphere=last_layer == "balanced") if last_layer else None
+        self.norm = NormedStack(folds, outputs) if is_normed else None
 
     def scores(self, inputs: Tensor) -> Tensor:
         """Returns the training scores (K, B, C) of inputs (K, B, D), a batch for each network."""
         first, first_bias, second, second_bias = self.parameters
         hidden = torch.baddbmm(first_bias, inputs, first).relu()
+        if self.norm is None:
+            return torch.baddbmm(second_bias, hidden, second)
         # Batch normalisation removes the bias. Its gradient is then rounding noise, from which Adam would make full steps.
-        uses_bias = self.norm is None or self.norm.sphere
-        scores = torch.baddbmm(second_bias, hidden, second) if uses_bias else torch.bmm(hidden, second)
-        return scores if self.norm is None else self.norm(scores)
+        normed: Tensor = self.norm(torch.bmm(hidden, second))
+        return normed
 
     def scores_of(self, fold: int, inputs: Tensor) -> Tensor:
         """Returns the scores (B, C) of inputs (B, D) by one network."""
         first, first_bias, second, second_bias = (parameter[fold] for parameter in self.parameters)
         hidden = torch.addmm(first_bias, inputs, first).relu()
-        uses_bias = self.norm is None or self.norm.sphere
-        scores = torch.addmm(second_bias, hidden, second) if uses_bias else hidden @ second
-        return scores if self.norm is None else self.norm.of(fold, scores)
+        return torch.addmm(second_bias, hidden, second) if self.norm is None else self.norm.of(fold, hidden @ second)
 
 
 def train_epochs(

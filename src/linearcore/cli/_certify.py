@@ -6,13 +6,15 @@ from typing import Annotated
 import typer
 
 from linearcore._checks import complaint
+from linearcore.analysis import STRUCTURED_FORMS
 from linearcore.cli._usage import usage_errors
 from linearcore.forms import FORMS
+from linearcore.structures import COSTS
 from linearcore.surrogates import BASES, CLASSICAL, LinearCore, Surrogate
 
 
 def certify(
-    form: Annotated[str, typer.Option(help=f"Form of the loss: {', '.join(FORMS)}, or a structured form.")] = "logodds",
+    form: Annotated[str, typer.Option(help=f"Form of the loss: {', '.join((*FORMS, *STRUCTURED_FORMS))}.")] = "logodds",
     as_sum: Annotated[
         bool, typer.Option("--sum", help="Use the sum over competitors, as in the paper, instead of the mean.")
     ] = False,
@@ -23,7 +25,7 @@ def certify(
     sharpness: Annotated[float, typer.Option(help="Curvature factor of the tail.")] = 1.0,
     classical: Annotated[str, typer.Option(help=f"Use a classical surrogate: {', '.join(CLASSICAL)}.")] = "",
     length: Annotated[int, typer.Option(help="Sequence length, for structured forms.")] = 1,
-    cost: Annotated[str, typer.Option(help="Target cost: zero-one or hamming.")] = "zero-one",
+    cost: Annotated[str, typer.Option(help=f"Target cost: {', '.join(COSTS)}.")] = "zero-one",
     family: Annotated[str, typer.Option(help="Class of score functions: free, unary or chain.")] = "free",
     starts: Annotated[int, typer.Option(help="Number of starting points of the search.")] = 300,
     seed: Annotated[int, typer.Option(help="Random seed of the search.")] = 0,
@@ -33,7 +35,6 @@ def certify(
 
     If a theorem applies, its constant is printed. Otherwise a numerical search looks for a counterexample, a distribution at
     which a wrong prediction has almost no surrogate regret, and prints the worst distribution found.
-    Structured forms: structured-sum, structured-centered, local-pairwise, local-centered, local-logodds.
 
     \b
     Examples
@@ -53,7 +54,7 @@ def certify(
         outputs = Sequences(classes, length)
         form_object = named_form(form)
         if as_sum:
-            mean, form_object = form_object, form_object if isinstance(form_object, str) else form_object.normalized(False)
+            mean, form_object = form_object, form_object.normalized(False)
             if form_object == mean:
                 advice = "omit it, or use pairwise, centered, local-pairwise or local-centered"
                 raise ValueError(complaint("--sum", "be used with a form that is a mean over competitors", form, advice))

@@ -1,22 +1,21 @@
-"""Who is best, and who cannot be told apart from the best."""
+"""Which method is best, and which do not differ from it significantly."""
 
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-#: The chance of calling two equal methods different, for each comparison by itself.
+#: Significance level of each comparison.
 LEVEL = 0.05
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The outcome at one rate of wrong labels.
+    """The outcome at one share of wrong labels.
 
     Attributes:
         best: index of the method with the highest mean.
-        tied: indices of the others that are not told apart from it; empty when there is one seed, since then nothing
-            can be said.
+        tied: indices of the methods that do not differ significantly from it; empty with one seed, which allows no test.
     """
 
     best: int
@@ -24,10 +23,10 @@ class Comparison:
 
 
 def compare(accuracy: npt.NDArray[np.float64]) -> Comparison:
-    """Compares methods by a two-sided paired t-test against the best mean, at level 5 % each.
+    """Compares each method with the best one by a two-sided paired t-test at the 5 % level.
 
-    The tests are paired because every method saw the same split, noise, start and batches for a seed. They are not
-    corrected for being several, nor for the best having been picked by looking: "tied" is to be read generously.
+    The tests are paired because, for a seed, all methods have the same split, wrong labels, initial weights and batches.
+    They are not corrected for multiple comparisons, nor for the choice of the best method from the same data.
 
     Args:
         accuracy: (methods, seeds).
@@ -43,7 +42,7 @@ def compare(accuracy: npt.NDArray[np.float64]) -> Comparison:
     if seeds < 2:
         return Comparison(best, ())
     lead = accuracy[best] - accuracy
-    # Compared with ≤ so that a method that equals the best seed by seed, lead and error both zero, is tied.
+    # ≤ and not <: a method that equals the best one for every seed has lead 0 and reach 0, and is tied.
     reach = float(t.ppf(1 - LEVEL / 2, seeds - 1)) * lead.std(1, ddof=1) / seeds**0.5
     tied = [index for index in range(len(accuracy)) if index != best and lead[index].mean() <= reach[index]]
     return Comparison(best, tuple(tied))

@@ -1,4 +1,4 @@
-"""scikit-learn's digits, split anew for every seed, with wrong labels where a learner may look."""
+"""scikit-learn's digits, split for each seed, with wrong training and validation labels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,16 +14,16 @@ _TEST, _VALIDATION = 450, 300
 
 @dataclass(frozen=True, eq=False)
 class Digits:
-    """One split per seed, and on it one draw of wrong labels per rate. S seeds, R rates, 64 pixels in [0, 1].
+    """One split for each seed, with wrong labels for each rate. S seeds, R rates, 64 pixels in [0, 1].
 
     Attributes:
         train_inputs: (S, N, 64).
         train_labels: (S, R, N), wrong with the rate's probability.
         validation_inputs: (S, V, 64).
-        validation_labels: (S, R, V), as wrong as the training labels: all a learner has in practice.
+        validation_labels: (S, R, V), as wrong as the training labels, since clean ones are not available in practice.
         test_inputs: (S, T, 64).
         test_labels: (S, T), clean.
-        hashes: (S, R) names of the draws.
+        hashes: (S, R) hashes of the wrong labels.
     """
 
     train_inputs: Tensor
@@ -36,7 +36,7 @@ class Digits:
 
 
 def noisy_digits(seeds: Sequence[int], rates: Sequence[float]) -> Digits:
-    """Splits the 1,797 digits into 1,047 to train on, 300 to choose on and 450 to test on, for each seed."""
+    """For each seed, splits the 1,797 digits into 1,047 for training, 300 for validation and 450 for testing."""
     from sklearn.datasets import load_digits
 
     pixels, classes = load_digits(return_X_y=True)

@@ -1,94 +1,88 @@
-"""The demo's picture: accuracy against the share of wrong labels, one line for each loss."""
+"""The demo's picture: step time against the number of tags, and accuracy against the share of wrong labels."""
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from linearcore_paper.demo._compare import compare
 from linearcore_paper.demo._run import DemoResult
+from linearcore_paper.drawing import BLUE, FAINT, GREEN, ORANGE, PURPLE, Line, label_ends
 
-# Okabe and Ito's palette, told apart by readers with any colour vision, a grey and a brown; markers and dashes say it in
-# print, too.
-_STYLES = (
-    ("#000000", "o", "-"),
-    ("#E69F00", "s", "--"),
-    ("#CC79A7", "P", "--"),
-    ("#7F7F7F", "*", ":"),
-    ("#56B4E9", "^", "-."),
-    ("#0072B2", "X", "-."),
-    ("#009E73", "v", ":"),
-    ("#D55E00", "D", "-"),
-    ("#8C564B", "h", "-"),
-)
-
-#: A loss that falls this far behind the best one at some rate is told in the legend and not drawn, or the picture would
-#: show nothing but the distance to it.
-_FAR = 0.15
-
-
-def save_figure(result: DemoResult, folder: Path) -> tuple[Path, Path]:
-    """Draws the result and saves it as `demo.png` and `demo.svg`.
-
-    Args:
-        result: what was measured.
-        folder: an existing folder.
-
-    Returns:
-        The two paths.
-
-    Raises:
-        OSError: if they cannot be written.
-    """
-    # `Figure` and not pyplot: no window system is asked for and no global figure is left behind.
-    from matplotlib import rc_context
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7.2, 4.6), layout="constrained")
-    axes = figure.subplots()
-    percent = 100 * np.array(result.settings.rates)
-    # Side by side and not on top of each other, or the error bars cannot be read.
-    gap = 0.012 * max(float(np.ptp(percent)), 10.0)
-    middle = (len(result.accuracy) - 1) / 2
-    far = far_behind(result)
-    for index, (name, accuracy) in enumerate(result.accuracy.items()):
-        colour, marker, dashes = _STYLES[index % len(_STYLES)]
-        mean = 100 * accuracy.mean(1)
-        told = f"{name}: {', '.join(f'{value:.0f}' for value in mean)}, not drawn"
-        axes.errorbar(
-            percent + (index - middle) * gap,
-            np.full_like(mean, np.nan) if name in far else mean,
-            yerr=100 * result.spread(name) if result.settings.seeds > 1 else None,
-            label=told if name in far else name,
-            color=colour,
-            marker=marker,
-            linestyle=dashes,
-            linewidth=1.6,
-            markersize=6,
-            capsize=3,
-        )
+#: Ours in blue and green, baselines in grey and warm colours.
+COLOURS = {
+    "pytorch-crf": ORANGE,
+    "ChainCRF": GREEN,
+    "LinearCoreChain": BLUE,
+    "token cross-entropy": FAINT,
+    "cross-entropy": FAINT,
+    "GCE": ORANGE,
+    "LinearCoreLoss": BLUE,
+    "LinearCoreLoss (centered)": GREEN,
+    "RobustLinearCoreLoss": PURPLE,
+}
+
+
+def draw(result: DemoResult) -> "Figure":
+    """Two panels side by side. Their titles state what was measured, whichever method is best."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.6, 3.8), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    _draw_steps(left, result)
+    _draw_accuracy(right, result)
+    for axes in (left, right):
+        axes.set_axisbelow(True)
+        axes.tick_params(length=0)
+    return figure
+
+
+def step_title(result: DemoResult) -> str:
+    """Compares our chain with pytorch-crf at the largest number of tags."""
+    ratio = result.medians("pytorch-crf")[-1] / result.medians("LinearCoreChain")[-1]
+    words = f"{ratio:,.0f} times faster" if ratio >= 1 else f"{1 / ratio:,.0f} times slower"
+    return f"With {result.settings.tags[-1]:,} tags, a LinearCoreChain step\nis {words} than pytorch-crf's"
+
+
+def accuracy_title(result: DemoResult) -> str:
+    """Names the best loss at the highest rate, and those that do not differ from it significantly."""
+    names = list(result.accuracy)
+    comparison = compare(np.stack(list(result.accuracy.values()))[:, -1])
+    best = [names[index] for index in (comparison.best, *comparison.tied)]
+    more = f" and {len(best) - 2} more" if len(best) > 2 else ""
+    return f"Best with {100 * result.settings.rates[-1]:g} % wrong labels:\n{' and '.join(best[:2])}{more}"
+
+
+def _draw_steps(axes: "Axes", result: DemoResult) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    tags = result.settings.tags
+    axes.set(xscale="log", yscale="log", xlabel="number of tags", ylabel="CPU time of a training step")
+    axes.set_xticks(tags, [f"{size:,}" for size in tags])
+    axes.yaxis.set_major_locator(LogLocator(numticks=10))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda ms, _: f"{ms / 1000:g} s" if ms >= 1000 else f"{ms:g} ms"))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_minor_locator(NullLocator())
+    _draw_lines(axes, [Line(tags, result.medians(name), name, COLOURS[name]) for name in result.steps])
+    axes.set_title(step_title(result), fontweight="bold")
+
+
+def _draw_accuracy(axes: "Axes", result: DemoResult) -> None:
+    percent = [100 * rate for rate in result.settings.rates]
+    axes.set(xlabel="wrong training labels (%)", ylabel="accuracy on clean test digits (%)")
     axes.set_xticks(percent, [f"{rate:g}" for rate in percent])
-    axes.set_xlabel("wrong labels in the training part (%)")
-    axes.set_ylabel("accuracy on clean test digits (%)")
-    axes.set_title(_title(result), loc="left", fontsize=11)
-    axes.grid(axis="y", color="0.9")
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="lower left", frameon=False)
-    png, svg = folder / "demo.png", folder / "demo.svg"
-    # Fixed ids and no date: the same numbers give the same file.
-    with rc_context({"svg.hashsalt": "linearcore"}):
-        figure.savefig(png, dpi=160)
-        figure.savefig(svg, metadata={"Date": None})
-    return png, svg
+    means = {name: (100 * accuracy.mean(1)).tolist() for name, accuracy in result.accuracy.items()}
+    _draw_lines(axes, [Line(percent, mean, name, COLOURS[name]) for name, mean in means.items()])
+    axes.set_title(accuracy_title(result), fontweight="bold")
 
 
-def far_behind(result: DemoResult) -> set[str]:
-    """The losses that are not drawn: at one rate or more, far below the best mean there."""
-    means = {name: accuracy.mean(1) for name, accuracy in result.accuracy.items()}
-    best = np.max(list(means.values()), axis=0)
-    return {name for name, mean in means.items() if (mean < best - _FAR).any()}
-
-
-def _title(result: DemoResult) -> str:
-    seeds = result.settings.seeds
-    spread = f"mean ± standard deviation over {seeds} seeds" if seeds > 1 else "one seed"
-    return f"The same network on digits, {len(result.accuracy)} losses; {spread}"
+def _draw_lines(axes: "Axes", lines: list[Line]) -> None:
+    for line in lines:
+        axes.plot(line.x, line.y, color=line.colour, linewidth=2.2, marker="o", markersize=4.5, clip_on=False)
+    # The limits are final before the labels are placed.
+    axes.set_xlim(axes.get_xlim()[0], lines[0].x[-1])
+    axes.set_ylim(axes.get_ylim())
+    label_ends(axes, lines)

@@ -1,27 +1,24 @@
-"""Many small networks trained side by side: one batched matrix product instead of a loop over seeds and rates."""
+"""Trains many small networks at once: one batched matrix product instead of a loop over seeds and rates."""
 
 from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor
 
-from linearcore.heads import NormedStack
-
-#: Takes scores (N, C) and class indices (N,), gives losses (N,).
+#: Maps scores (N, C) and class indices (N,) to losses (N,).
 Loss = Callable[[Tensor, Tensor], Tensor]
 
 
 class Networks:
-    """S × R networks with one hidden layer of rectified units; the R networks of a seed start from the same weights.
+    """S × R networks with one hidden ReLU layer; the R networks of a seed have the same initial weights.
 
     Args:
-        seeds: S seeds, one per start.
-        copies: R, how many networks start from each.
+        seeds: S seeds of the initial weights.
+        copies: R, the number of networks for each seed.
         sizes: inputs, hidden units, outputs.
-        behind: the last layer: "" for none, "normed" for `linearcore.NormedScores`, "balanced" for those with the sphere.
     """
 
-    def __init__(self, seeds: Sequence[int], copies: int, sizes: tuple[int, int, int], *, behind: str = "") -> None:
+    def __init__(self, seeds: Sequence[int], copies: int, sizes: tuple[int, int, int]) -> None:
         inputs, hidden, outputs = sizes
         generators = [torch.Generator().manual_seed(seed) for seed in seeds]
         self.seeds, self.copies = tuple(seeds), copies
@@ -36,19 +33,13 @@ class Networks:
             )
         ]
 
-        self.norm = NormedStack(len(seeds) * copies, outputs, sphere=behind == "balanced") if behind else None
-
-    def scores(self, inputs: Tensor, *, is_training: bool = False) -> Tensor:
-        """Scores (S·R, B, C) for inputs (S·R, B, D), each network its own."""
+    def scores(self, inputs: Tensor) -> Tensor:
+        """Scores (S·R, B, C) for inputs (S·R, B, D), one batch for each network."""
         first, first_bias, second, second_bias = self.parameters
-        hidden = torch.baddbmm(first_bias, inputs, first).relu()
-        # Without a sphere a norm takes any bias away, whose gradient is rounding, which Adam makes as large as any other.
-        is_biased = self.norm is None or self.norm.sphere
-        scores = torch.baddbmm(second_bias, hidden, second) if is_biased else torch.bmm(hidden, second)
-        return scores if self.norm is None else self.norm.train(is_training)(scores)
+        return torch.baddbmm(second_bias, torch.baddbmm(first_bias, inputs, first).relu(), second)
 
     def accuracy(self, inputs: Tensor, labels: Tensor) -> Tensor:
-        """Share of right answers, (S, R), on inputs (S, B, D); labels (S, R, B), or (S, 1, B) for all copies alike."""
+        """Accuracy (S, R) on inputs (S, B, D); labels are (S, R, B), or (S, 1, B) if all copies have the same."""
         with torch.no_grad():
             best = self.scores(inputs.repeat_interleave(self.copies, 0)).argmax(-1)
         right = best.reshape(len(self.seeds), self.copies, -1) == labels
@@ -67,7 +58,7 @@ def train(
 ) -> Iterator[int]:
     """Trains all networks with Adam and yields the number of each finished epoch.
 
-    The order of the examples depends on the seed alone, so that two losses see the same batches.
+    The order of the examples depends only on the seed, so that two losses see the same batches.
 
     Args:
         networks: the networks, trained in place.
@@ -89,15 +80,15 @@ def train(
         order = order.repeat_interleave(networks.copies, 0)
         for start in range(0, count, batch_size):
             rows = order[:, start : start + batch_size]
-            scores = networks.scores(inputs[network, rows], is_training=True)
+            scores = networks.scores(inputs[network, rows])
             losses = loss(scores.flatten(0, 1), labels[network, rows].flatten())
             optimizer.zero_grad()
-            # No network has weights in common with another: the gradient of the sum is each network's own.
+            # The networks share no weights, so each gets the gradient of its own loss.
             (losses.sum() / rows.shape[1]).backward()
             optimizer.step()
         yield epoch + 1
 
 
 def _uniform(generators: Sequence[torch.Generator], shape: tuple[int, int], inputs: int) -> Tensor:
-    """One matrix per generator, uniform in ±1/√inputs as torch.nn.Linear starts."""
+    """One matrix for each generator, uniform in ±1/√inputs as in torch.nn.Linear."""
     return torch.stack([(2 * torch.rand(shape, generator=generator) - 1) / inputs**0.5 for generator in generators])

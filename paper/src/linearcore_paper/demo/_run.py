@@ -1,9 +1,9 @@
-"""The demo: one small network, several losses, digits whose training labels are partly wrong.
+"""The demo's settings, its measurements and their result.
 
-What is held equal: for each seed, every loss gets the same split, the same wrong labels, the same initial weights and the
-same batches; the unhinged and the balanced loss alone have batch norm behind their scores. What is chosen: for each loss and
-rate one learning rate from one grid, the one with the best mean accuracy over the seeds on a validation part whose labels
-are as wrong as the training labels. Test labels are clean and play no part in the choice.
+The accuracy part trains the same small network with five losses on digits whose training labels are partly wrong. For each
+seed, every loss gets the same split, wrong labels, initial weights and batches. For each loss and share of wrong labels, one
+learning rate is chosen from one grid: the one with the best mean accuracy over the seeds on validation digits whose labels
+are as wrong as the training labels. The test labels are clean and are not used for the choice.
 """
 
 from dataclasses import asdict, dataclass
@@ -17,50 +17,49 @@ import torch.nn.functional as F
 
 import linearcore as lc
 from linearcore.losses import robust_loss
-from linearcore.losses.baselines import generalized_cross_entropy, unhinged
-from linearcore.runtime import Progress, complaint, one_thread
+from linearcore.losses.baselines import generalized_cross_entropy
+from linearcore.runtime import Progress, complaint, one_thread, positive
 from linearcore_paper.demo._digits import NUM_CLASSES, Digits, noisy_digits
 from linearcore_paper.demo._networks import Loss, Networks, train
+from linearcore_paper.demo._steps import BATCH, HIDDEN, LENGTH, StepTimes, time_steps
 
-#: What the demo compares, in the order of the table: two usual losses, two robust rivals, the linear-core loss in its three
-#: forms, and the robust ones. Hinge and linear-core losses are the same call with another φ.
+#: The losses of the accuracy part: two baselines and three of ours.
 LOSSES: dict[str, Loss] = {
     "cross-entropy": partial(F.cross_entropy, reduction="none"),
-    "hinge": partial(lc.multiclass_loss, surrogate=lc.Hinge(), form="pairwise", reduction="none"),
     "GCE": partial(generalized_cross_entropy, q=0.7, reduction="none"),
-    "unhinged, normed": partial(unhinged, reduction="none"),
-    "LC pairwise": partial(lc.multiclass_loss, surrogate=lc.LinearCore(), form="pairwise", reduction="none"),
-    "LC centered": partial(lc.multiclass_loss, surrogate=lc.LinearCore(), form="centered", reduction="none"),
-    "LC logodds": partial(lc.multiclass_loss, surrogate=lc.LinearCore(), form="logodds", reduction="none"),
-    "LC robust": partial(robust_loss, reduction="none"),
-    "LC balanced": partial(robust_loss, norm="class", reduction="none"),
+    "LinearCoreLoss": partial(lc.multiclass_loss, reduction="none"),
+    "LinearCoreLoss (centered)": partial(lc.multiclass_loss, form="centered", reduction="none"),
+    "RobustLinearCoreLoss": partial(robust_loss, reduction="none"),
 }
-#: Whose scores are normalised over the batch: one has no least value, and they would grow without end; one is about that.
-BEHIND = {"unhinged, normed": "normed", "LC balanced": "balanced"}
+#: With more tags a step of pytorch-crf needs more than 3 GB.
+MOST_TAGS = 2000
 
 
 @dataclass(frozen=True)
 class DemoSettings:
-    """What decides the demo's numbers.
+    """What determines the demo's numbers.
 
     Args:
-        seeds: how many seeds; each has its own split, noise, start and batches.
-        rates: shares of wrong labels, each at least 0 and below 0.9, where the right digit stops being the likeliest.
-        epochs: passes over the training part.
+        seeds: number of seeds; each has its own split, wrong labels, initial weights and batches.
+        rates: shares of wrong labels, each at least 0 and below 0.9. From 0.9 on, the right digit is not the most frequent.
+        epochs: passes over the training digits.
         seed: the first seed; the others follow it.
-        learning_rates: the grid that each loss and rate chooses from.
+        tags: numbers of tags at which training steps are timed.
+        seconds: how long training steps are timed, all together.
+        learning_rates: the grid from which a learning rate is chosen for each loss and rate.
         hidden: units in the hidden layer.
-        batch_size: examples in a step.
+        batch_size: digits in a step.
 
     Raises:
         ValueError: if one of them is out of range.
     """
 
     seeds: int = 5
-    rates: tuple[float, ...] = (0.0, 0.2, 0.4)
+    rates: tuple[float, ...] = (0.0, 0.2, 0.4, 0.6)
     epochs: int = 30
     seed: int = 0
-    # Wide enough: at 0.00003 and at 0.1 the losses have a lower validation accuracy, at every default rate.
+    tags: tuple[int, ...] = (10, 30, 100, 300, 1000)
+    seconds: float = 30.0
     learning_rates: tuple[float, ...] = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03)
     hidden: int = 128
     batch_size: int = 64
@@ -71,15 +70,18 @@ class DemoSettings:
                 raise ValueError(complaint(name, "be at least 1", getattr(self, name), "raise it"))
         if not 0 <= self.seed < 2**31:
             raise ValueError(complaint("seed", "be a non-negative integer below 2**31", self.seed, "pass 0, for example"))
+        positive("seconds", self.seconds, "pass 30, for example")
         limit = 1 - 1 / NUM_CLASSES
-        wrong = [rate for rate in self.rates if not 0 <= rate < limit]
-        if wrong or not self.rates:
-            got = f"{wrong[0]:g}" if wrong else "none"
-            raise ValueError(complaint("rates", f"be at least 0 and below {limit:g}", got, "pass 0,0.2,0.4 for example"))
-        if len(set(self.rates)) < len(self.rates):
-            raise ValueError(complaint("rates", "be distinct", f"{self.rates}", "name each rate once"))
-        if not self.learning_rates or min(self.learning_rates) <= 0:
-            raise ValueError(complaint("learning_rates", "be positive", self.learning_rates, "pass 0.001,0.01 for example"))
+        ranges = {
+            "rates": (all(0 <= rate < limit for rate in self.rates), f"be at least 0 and below {limit:g}", "0,0.2,0.4"),
+            "tags": (all(2 <= tags <= MOST_TAGS for tags in self.tags), f"be between 2 and {MOST_TAGS}", "10,100,1000"),
+            "learning_rates": (all(rate > 0 for rate in self.learning_rates), "be positive", "0.001,0.01"),
+        }
+        for name, (is_inside, rule, example) in ranges.items():
+            values = getattr(self, name)
+            if not values or not is_inside or len(set(values)) < len(values):
+                got = ",".join(f"{value:g}" for value in values) or "none"
+                raise ValueError(complaint(name, f"{rule}, each given once", got, f"pass {example} for example"))
 
     @property
     def all_seeds(self) -> range:
@@ -92,21 +94,27 @@ class DemoResult:
     """What the demo measured.
 
     Attributes:
-        settings: with what.
+        settings: the settings.
         accuracy: for each loss (rates, seeds), on clean test labels, at the chosen learning rate.
-        learning_rates: for each loss the choice at each rate.
-        hashes: (seeds, rates) names of the draws of wrong labels.
+        learning_rates: for each loss the learning rate chosen at each rate.
+        hashes: (seeds, rates) hashes of the wrong labels.
+        steps: for each loss and number of tags the quartiles of the CPU time of a training step, in milliseconds.
     """
 
     settings: DemoSettings
     accuracy: dict[str, npt.NDArray[np.float64]]
     learning_rates: dict[str, tuple[float, ...]]
     hashes: tuple[tuple[str, ...], ...]
+    steps: StepTimes
 
     def spread(self, loss: str) -> npt.NDArray[np.float64]:
-        """Standard deviation over the seeds at each rate; zero for a single seed, which shows none."""
+        """Standard deviation over the seeds at each rate; zero for a single seed."""
         accuracy = self.accuracy[loss]
         return accuracy.std(1, ddof=1) if accuracy.shape[1] > 1 else np.zeros(len(accuracy))
+
+    def medians(self, loss: str) -> list[float]:
+        """Median CPU time of a training step at each number of tags, in milliseconds."""
+        return [median for _, median, _ in self.steps[loss]]
 
     def as_json(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Settings and results as JSON values for a record."""
@@ -121,33 +129,33 @@ class DemoResult:
                 for name, accuracy in self.accuracy.items()
             },
             "noise": [[name[:16] for name in of_seed] for of_seed in self.hashes],
+            "step_quartiles_ms": {
+                name: [[round(value, 4) for value in quartiles] for quartiles in rows] for name, rows in self.steps.items()
+            },
         }
-        return asdict(self.settings) | {"threads": 1}, results
+        step = {"batch": BATCH, "length": LENGTH, "hidden": HIDDEN}
+        return asdict(self.settings) | {"threads": 1, "step": step}, results
 
 
 def run(settings: DemoSettings, progress: Progress) -> DemoResult:
-    """Trains every loss at every learning rate, chooses, and tests.
-
-    Cost: losses × learning rates trainings of seeds × rates networks side by side; a minute or two on one core with the
-    default settings.
-    """
+    """Times the training steps, then trains with every loss at every learning rate, chooses, and tests."""
+    steps = time_steps(settings.tags, settings.seconds, progress)
     digits = noisy_digits(settings.all_seeds, settings.rates)
     accuracy, chosen = {}, {}
     with one_thread():
         for name in progress.track(LOSSES, f"{len(LOSSES)} losses"):
             accuracy[name], chosen[name] = _measure(name, digits, settings, progress)
-    return DemoResult(settings, accuracy, chosen, digits.hashes)
+    return DemoResult(settings, accuracy, chosen, digits.hashes, steps)
 
 
 def _measure(
     name: str, digits: Digits, settings: DemoSettings, progress: Progress
 ) -> tuple[npt.NDArray[np.float64], tuple[float, ...]]:
-    """Accuracy (rates, seeds) of one loss on the test part, and the learning rates that were chosen for it."""
+    """Accuracy (rates, seeds) of one loss on the test digits, and the learning rates that were chosen for it."""
     validation, test = [], []
-    with progress.part(name, len(settings.learning_rates) * settings.epochs) as part:
+    with progress.part(name, len(settings.learning_rates) * settings.epochs, unit="epochs") as part:
         for learning_rate in settings.learning_rates:
-            sizes = (64, settings.hidden, NUM_CLASSES)
-            networks = Networks(settings.all_seeds, len(settings.rates), sizes, behind=BEHIND.get(name, ""))
+            networks = Networks(settings.all_seeds, len(settings.rates), (64, settings.hidden, NUM_CLASSES))
             for _ in train(
                 networks,
                 digits.train_inputs,

@@ -40,6 +40,8 @@ class ResultsFile:
 
     def __init__(self, out: Path, name: str) -> None:
         self.path = results_folder(out, name) / FILE_NAME
+        #: Where an earlier version had its files; `name` was the folder then.
+        self.old = out / name
         self._records, rest = self._read()
         if rest and _record(rest) is None:
             print(f"linearcore: {self.path}: dropped the last line, which a killed run left incomplete", file=sys.stderr)
@@ -95,14 +97,13 @@ class ResultsFile:
 
     def convert_old_files(self) -> None:
         """Takes over results.json and parts/*.json of an earlier version, and renames them to *.converted."""
-        folder = self.path.parent
-        old = [path for path in (folder / "results.json", folder / "parts") if path.exists()]
+        old = [path for path in (self.old / "results.json", self.old / "parts") if path.exists()]
         if not old:
             return
-        files = [*sorted(folder.glob("parts/*.json")), *folder.glob("results.json")]
+        files = [*sorted(self.old.glob("parts/*.json")), *self.old.glob("results.json")]
         before = len(self._records)
         for path in files:
-            part = path.stem if path.parent != folder else None
+            part = path.stem if path.parent != self.old else None
             # Not a record: the part of a plain function, which depends on source that has changed.
             with suppress(ValueError):
                 if part not in self._records:
@@ -156,13 +157,17 @@ def _record(line: bytes) -> Record | None:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Keeps other runs from writing to the file. Windows has no such lock; there, one run at a time is up to the user."""
+    """Keeps other runs from writing to the file, where there are locks: Windows and some network drives have none."""
     if sys.platform == "win32":
         yield
         return
     while True:
         with path.open("ab") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX)
+            except OSError as error:
+                # The part is computed and must be saved all the same.
+                print(f"linearcore: {path}: no lock ({error.strerror}); do not let other runs write to it", file=sys.stderr)
             # Whoever held the lock may have renamed a new file over this one.
             if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
                 yield

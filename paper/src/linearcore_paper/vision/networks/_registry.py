@@ -21,17 +21,15 @@ def _small(num_classes: int, channels: int, width: int) -> nn.Module:
     return small_network(num_classes, channels=channels, widths=(width, 4 * width, 4 * width))
 
 
-def _normed(build: Builder, *, sphere: bool) -> Builder:
+def _normed(build: Builder) -> Builder:
     def make(num_classes: int, channels: int, width: int) -> nn.Module:
-        return nn.Sequential(build(num_classes, channels, width), NormedScores(num_classes, sphere=sphere))
+        return nn.Sequential(build(num_classes, channels, width), NormedScores(num_classes))
 
     return make
 
 
 _PLAIN: dict[str, Builder] = {"resnet18": _resnet18, "small": _small}
-#: What a recipe can name. "…-normed" ends in `NormedScores`, "…-balanced" in those with the sphere.
+#: What a recipe can name. "…-normed" ends in `NormedScores`.
 NETWORKS: Mapping[str, Builder] = MappingProxyType(
-    _PLAIN
-    | {f"{name}-normed": _normed(build, sphere=False) for name, build in _PLAIN.items()}
-    | {f"{name}-balanced": _normed(build, sphere=True) for name, build in _PLAIN.items()}
+    _PLAIN | {f"{name}-normed": _normed(build) for name, build in _PLAIN.items()}
 )
