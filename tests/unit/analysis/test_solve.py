@@ -204,5 +204,5 @@ def test_a_linear_program_that_fails_is_no_answer(monkeypatch: pytest.MonkeyPatc
 
 
 def test_kinked_surrogates_beyond_the_hinge_are_refused() -> None:
-    with pytest.raises(ValueError, match="`surrogate` must be differentiable, or straight lines of linear margins"):
+    with pytest.raises(ValueError, match="`surrogate` must be differentiable, or piecewise linear"):
         minimal_risk(Hinge(), "logodds", [0.5, 0.3, 0.2])

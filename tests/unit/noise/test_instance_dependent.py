@@ -174,7 +174,7 @@ def test_size_of_the_pieces_does_not_matter(inputs, monkeypatch, tmp_path):
     [
         ({"inputs": "scaled"}, ValueError, "`inputs` must be one of 'raw', 'centred', 'normalised', got 'scaled'"),
         ({"projections": "one"}, ValueError, "`projections` must be one of 'per-class', 'shared', got 'one'"),
-        ({"spread": -1}, ValueError, "`spread` must be a number of at least 0, got -1; the released code has 0.1"),
+        ({"spread": -1}, ValueError, "`spread` must be a number of at least 0, got -1; the released code uses 0.1"),
         ({"spread": float("nan")}, ValueError, "`spread` must be a number of at least 0, got nan"),
         ({"spread": True}, ValueError, "`spread` must be a number of at least 0, got True"),
         ({"features": torch.ones(3)}, ValueError, r"`features` must have a row for every label, got shape \(3,\)"),
