@@ -69,7 +69,7 @@ def test_laws_cannot_be_changed() -> None:
             "class_conditional",
             {"transitions": torch.eye(5)},
             ValueError,
-            "`num_classes` must be 5, .*got 4;",
+            "`num_classes` must be 5, the number of classes of the law, got 4;",
         ),
         (bright_rows, {"rate": 2.0, "features": FEATURES}, ValueError, "`rate` must be a probability, got 2.0"),
     ],
