@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from linearcore.proposals import Hard, InBatch, Mixture, Proposal, Uniform, Unigram, hardest
+from linearcore.proposals import HardNegatives, InBatch, Mixture, Proposal, Uniform, Unigram, hard_negatives
 
-#: Competitors in a list of `Hard`, and the steps after which the lists are made anew.
+#: Competitors in a list of `HardNegatives`, and the steps after which the lists are made anew.
 LISTED, REFRESH = 16, 200
 
 TOKEN, ALL, CRF, STRUCTURED, SAMPLED = "token", "all", "crf", "structured", "sampled"
@@ -55,8 +55,8 @@ HARD_UNIFORM, HARD_UNIGRAM, IN_BATCH = "hard 16 + uniform", "hard 16 + unigram^0
 
 
 def _hard(rest: Maker) -> Maker:
-    return lambda counts, weight, shared: Hard(
-        table=hardest(weight.detach(), LISTED), rest=rest(counts, weight, shared), shared=shared
+    return lambda counts, weight, shared: HardNegatives(
+        table=hard_negatives(weight.detach(), LISTED), rest=rest(counts, weight, shared), shared=shared
     )
 
 
@@ -81,7 +81,7 @@ class Draws:
 
     def proposal(self) -> Proposal:
         """For the next step."""
-        if isinstance(self._now, Hard) and self._steps and self._steps % REFRESH == 0:
+        if isinstance(self._now, HardNegatives) and self._steps and self._steps % REFRESH == 0:
             self._now = self._make()
         self._steps += 1
         return self._now

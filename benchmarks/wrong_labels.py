@@ -118,7 +118,7 @@ def judged(scores: Tensor, noisy: NoisyLabels, clean: Tensor, loss: str) -> Row:
     chances = scores.double().softmax(1)
     suspicion = {
         "margin": suspects(scores, given).suspicion,
-        "log_odds": suspects(scores, given, by="log_odds").suspicion,
+        "log_odds": suspects(scores, given, measure="log_odds").suspicion,
         "self_confidence": 1 - chances.gather(1, given.unsqueeze(1)).squeeze(1),
         "p_margin": suspects(chances, given).suspicion,
         "loss": LOSSES[loss](scores, given),

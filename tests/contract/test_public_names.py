@@ -81,7 +81,7 @@ def test_public_names_are_these():
         "human_cifar100", "instance_dependent", "linear_posterior", "pair_flip", "symmetric",
     }  # fmt: skip
     assert set(cleaning.__all__) == {
-        "LOSSES", "MEASURES", "Findings", "NamedLoss", "OutOfFold", "Suspect", "Suspects", "Table", "TableError",
+        "LOSSES", "MEASURES", "Findings", "NamedLoss", "OutOfFoldScores", "Suspect", "Suspects", "Table", "TableError",
         "find_wrong_labels", "flagging_auc", "flagging_precision", "out_of_fold_scores", "read_table", "suspects",
     }  # fmt: skip
     assert set(tagging.__all__) == {

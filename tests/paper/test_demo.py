@@ -93,8 +93,8 @@ def test_networks_learn():
         (["--seed", "-1"], "`seed` must be a non-negative integer"),
         (["--seeds", "many"], "'--seeds'"),
         (["--nope"], "--nope"),
-        (["--out", "FILE"], "; name a folder you may write to with --out"),
-        (["--out", "FILE/below"], "; name a folder you may write to with --out"),
+        (["--out", "FILE"], "; pass a writable folder to --out"),
+        (["--out", "FILE/below"], "; pass a writable folder to --out"),
     ],
 )
 def test_errors_are_one_line(arguments, message, tmp_path, capsys):

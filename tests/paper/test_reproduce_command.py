@@ -155,10 +155,10 @@ def test_letters_are_explained_where_there_are_any(everything, capsys):
         ([], "name an experiment or pass --all; known: surrogates"),
         (["rates", "--scale", "huge"], "`scale` must be one of 'smoke', 'paper', got 'huge'"),
         (["rates", "--seed", "-1"], "`seed` must be a non-negative integer"),
-        (["rates", "--device", "abacus"], "`--device` must be a device of torch, got 'abacus'"),
-        (["rates", "--device", "cuda:99"], "`--device` must be there, got 'cuda:99'"),
-        (["rates", "--out", "FILE"], "; name a folder you may write to with --out"),
-        (["rates", "--out", "FILE/below"], "; name a folder you may write to with --out"),
+        (["rates", "--device", "abacus"], "`--device` must be a torch device, got 'abacus'"),
+        (["rates", "--device", "cuda:99"], "`--device` must be available, got 'cuda:99'"),
+        (["rates", "--out", "FILE"], "; pass a writable folder to --out"),
+        (["rates", "--out", "FILE/below"], "; pass a writable folder to --out"),
     ],
 )
 def test_errors_are_one_line(words, message, tmp_path, capsys):

@@ -173,7 +173,7 @@ def test_help_is_shown_where_it_is_wanted(capsys):
     assert run() == 0
     assert "linearcore tag predict model new.conllu > tagged.conllu" in capsys.readouterr().out
     assert run("train", "--bogus", "1") == 2
-    assert "`linearcore tag train --help` shows what there is" in capsys.readouterr().err
+    assert "`linearcore tag train --help`" in capsys.readouterr().err
 
 
 def test_predict_reads_standard_input(files, capsys, monkeypatch):

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from linearcore import sampled_multiclass_loss
 from linearcore.heads import LinearCoreChain
 from linearcore.losses import Form, LogOdds, Pairwise
-from linearcore.proposals import Hard, InBatch, LogUniform, Proposal, Uniform
+from linearcore.proposals import HardNegatives, InBatch, LogUniform, Proposal, Uniform
 from linearcore.structures import Constraints, Hamming
 from linearcore.surrogates import LinearCore, Surrogate
 from tests.cases import A_FEW, allows
@@ -41,8 +41,8 @@ every_reduction = pytest.mark.parametrize("reduction", ("none", "sum", "mean", "
 
 OTHERS = torch.tensor([[1, 2, 3], [0, 2, 3], [3, 0, 1], [2, 1, 0]])
 #: Everyone, and by accident the tag itself and one twice.
-ALL = Hard(table=torch.cat([OTHERS, torch.arange(NUM_TAGS).unsqueeze(-1), OTHERS[:, :1]], -1), rest=LogUniform())
-SHARED, OWN, LISTED = Uniform(), Uniform(shared=False), Hard(table=OTHERS[:, :1], shared=False)
+ALL = HardNegatives(table=torch.cat([OTHERS, torch.arange(NUM_TAGS).unsqueeze(-1), OTHERS[:, :1]], -1), rest=LogUniform())
+SHARED, OWN, LISTED = Uniform(), Uniform(shared=False), HardNegatives(table=OTHERS[:, :1], shared=False)
 every_way = pytest.mark.parametrize(
     "proposal", (SHARED, OWN, LISTED, InBatch()), ids=("shared", "own", "listed", "in batch")
 )
@@ -418,7 +418,11 @@ MESSAGES: dict[str, tuple[Callable[[], Tensor], type[Exception], str]] = {
         ValueError,
         r"^`form` must not need all classes when it is sampled, got 'centered'; .*'pairwise'",
     ),
-    "table of others": (call(proposal=Hard(table=OTHERS[:3])), ValueError, r"^`table` must be for 4 classes, got 3; list"),
+    "table of others": (
+        call(proposal=HardNegatives(table=OTHERS[:3])),
+        ValueError,
+        r"^`table` must be for 4 classes, got 3; list",
+    ),
     "tags out of range": (
         call(tags=FULL_TAGS + 1),
         ValueError,

@@ -152,7 +152,7 @@ def known_about(scores: Tensor, data: Images, clean: Tensor, loss: Loss) -> dict
     return found | {
         "wrong_learned": _percent((guess == given)[is_wrong]),
         "auc_margin": round(flagging_auc(suspects(scores, given).suspicion, is_wrong), 4),
-        "auc_loss": round(flagging_auc(suspects(scores, given, by=losses).suspicion, is_wrong), 4),
+        "auc_loss": round(flagging_auc(suspects(scores, given, measure=losses).suspicion, is_wrong), 4),
     }
 
 
