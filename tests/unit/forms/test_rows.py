@@ -11,7 +11,7 @@ from torch import Tensor
 
 from linearcore.forms import Centered, Form, Labels, LogOdds, Pairwise, reference_rows
 from linearcore.surrogates import ConvolutionalFenchelYoung, LinearCore
-from tests.cases import A_FEW, SURROGATES
+from tests.cases import A_FEW, every_surrogate
 from tests.oracles import Bound, row_losses
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -124,7 +124,7 @@ def test_rows_are_float32_for_half_precision(form: Form, backend: str) -> None:
     assert reference_rows(form, LinearCore(), SCORES.bfloat16(), Labels(INDEX)).dtype == torch.float32
 
 
-@pytest.mark.parametrize("phi", SURROGATES.values(), ids=SURROGATES.keys())
+@every_surrogate
 @pytest.mark.parametrize("form", (Pairwise(False), Centered(False)), ids=str)
 def test_missing_classes_add_nothing_even_where_the_surrogate_does_not_vanish(phi, form: Form) -> None:
     """A class at −inf has margin +∞: φ(∞) is not always 0, and its mask may be skipped only where it is."""

@@ -19,6 +19,7 @@ from linearcore.proposals.sequences import (
     UniformSequences,
 )
 from linearcore.structures import Sites
+from tests.cases import each
 from tests.chains import sites as times_of
 
 NUM_TAGS = 3
@@ -130,7 +131,7 @@ def test_draws_follow_the_law(proposal: SequenceProposal) -> None:
         assert surprise(index_of(draws, chain), law(proposal, truth_of(chain))) > 1e-4 / len(CHAINS), chain
 
 
-@every_proposal
+@each("proposal", PROPOSALS, ("uniform", "similar", "costly", "two sites", "mixed"))
 def test_draws_around_references_of_their_own(proposal: SequenceProposal) -> None:
     others = (TAGS + torch.tensor([[1], [2], [0], [1]])) % NUM_TAGS
     references = torch.stack([TAGS, others]).repeat_interleave(100_000, 0)

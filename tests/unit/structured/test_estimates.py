@@ -37,6 +37,7 @@ from linearcore.structured import (
 )
 from linearcore.structures import Chain, Cost, Hamming, Sites, ZeroOne, path_score
 from linearcore.surrogates import Surrogate
+from tests.cases import each
 from tests.chains import Case, random_case
 from tests.chains import sites as times_of
 
@@ -53,6 +54,7 @@ WEIGHTED = Hamming(torch.tensor([1.0, 0.0, 2.5]))
 COSTS: dict[str, Cost] = {"hamming": Hamming(), "weighted": WEIGHTED, "zero-one": ZeroOne()}
 
 UNIFORM, SIMILAR, COSTLY = UniformSequences(), SimilarSequences(), CostlySequences()
+CENTERED = {"costly": COSTLY, "uniform": UNIFORM, "mixed": MixedSequences((UNIFORM, COSTLY), (1, 2))}
 OUTER = {"similar": SIMILAR, "uniform": UNIFORM, "mixed": MixedSequences((UNIFORM, SIMILAR), (1, 2))}
 
 BATCHES, DRAWS, ALPHA = 100, 1000, 1e-4
@@ -205,10 +207,15 @@ def test_a_mean_over_neighbours() -> None:
     assert_unbiased(found, exact(lambda case, row: exact_pairs(case, row, Hamming(), changed=1), "normalised"))
 
 
-@pytest.mark.parametrize("objective", ("raw", "normalised"))
-@pytest.mark.parametrize("cost", COSTS)
-@pytest.mark.parametrize(
-    "proposal", (COSTLY, UNIFORM, MixedSequences((UNIFORM, COSTLY), (1, 2))), ids=("costly", "uniform", "mixed")
+@each(
+    ("proposal", "cost", "objective"),
+    {
+        f"{name}-{cost}-{objective}": (proposal, cost, objective)
+        for name, proposal in CENTERED.items()
+        for cost in COSTS
+        for objective in ("raw", "normalised")
+    },
+    ("costly-hamming-normalised", "uniform-weighted-raw", "uniform-weighted-normalised", "mixed-zero-one-raw"),
 )
 def test_centered_is_unbiased(proposal: SequenceProposal, cost: str, objective: str) -> None:
     expected = exact(lambda case, row: exact_centered(case, row, COSTS[cost]), objective)
@@ -293,7 +300,7 @@ def replicas(num_samples: int, is_centered: bool, objective: str, repeats: int =
     return torch.cat([values.detach().unsqueeze(-1), gradient.transpose(0, 1).flatten(1)], -1)
 
 
-@pytest.mark.parametrize("is_centered", (False, True), ids=("pairs", "centered"))
+@each("is_centered", {"pairs": False, "centered": True}, ("centered",))
 def test_self_normalised_weights_are_biased_less_with_more_draws(is_centered: bool) -> None:
     """By O(1/K): four times the draws leave about a quarter of it. The same draws with known normalisers are not biased."""
     case = CASE.leaves()
