@@ -82,7 +82,7 @@ def _proven_bound(surrogate: Surrogate, problem: Problem) -> Finding | None:
     form, space = problem.own_form, problem.space
     # A tail that is steeper than the core would lose the bound.
     has_bound = form is not None and form.has_linear_bound and surrogate.core[0] == -math.inf
-    by_site = problem.is_local and problem.family == "unary" and problem.own_cost.is_share
+    by_site = problem.is_local and problem.family == "unary" and problem.own_cost.is_error_fraction
     if space.size == 2 and problem.own_cost.is_constant:
         return _bound(surrogate, 1 / share, "two classes and a linear core")
     if problem.over_classes and has_bound and problem.family == "free" and problem.own_cost.is_constant:

@@ -76,7 +76,7 @@ class Problem:
         object.__setattr__(self, "form", named_form(self.form))
         if self.space.length == 1:  # One site: being wrong there is being wrong, and any scores are sums over sites.
             object.__setattr__(self, "family", "free")
-            if cost.is_share:
+            if cost.is_error_fraction:
                 object.__setattr__(self, "cost", "zero-one")
 
     @property

@@ -43,7 +43,9 @@ class FoldNetworks:
         """Scores (B, C) of inputs (B, D) by one of them."""
         first, first_bias, second, second_bias = (parameter[fold] for parameter in self.parameters)
         hidden = torch.addmm(first_bias, inputs, first).relu()
-        return torch.addmm(second_bias, hidden, second) if self.norm is None else self.norm.of(fold, hidden @ second)
+        return (
+            torch.addmm(second_bias, hidden, second) if self.norm is None else self.norm.evaluate_one(fold, hidden @ second)
+        )
 
 
 def train_epochs(

@@ -13,7 +13,7 @@ from linearcore.forms._base import Form
 from linearcore.forms._labels import Labels, is_label
 from linearcore.forms._margins import LogOddsMargins, pairs
 from linearcore.forms._rows import Kept
-from linearcore.kernels import fused_for, links, wanted_gradients
+from linearcore.kernels import compute_gradients, fused_for, links
 from linearcore.structures import Chain, Sites
 from linearcore.surrogates import Surrogate
 
@@ -161,7 +161,7 @@ class _FusedLocal(torch.autograd.Function):
             chain = Chain(*given[1:])
             losses = LogOdds().local_losses(ctx.surrogate, given[0], chain, tags, ctx.sites, "reference")
             wanted = ctx.needs_input_grad[1:5]
-            found = wanted_gradients(losses, given, upstream.view(tags.shape), wanted, create_graph=True)
+            found = compute_gradients(losses, given, upstream.view(tags.shape), wanted, create_graph=True)
             return None, *found, None, None
         *linked, scores, peak, total, margin = ctx.saved_tensors[5:]
         slope, share = _slope_and_share(ctx.surrogate, margin, total, upstream.unsqueeze(-1))
