@@ -81,9 +81,7 @@ def to_batch(
         assert tags is not None
         used_tags = tags[tags != IGNORED_TAG] if unmasked is None else tags[unmasked & (tags != IGNORED_TAG)]
         got = f"tags from {int(used_tags.min())} to {int(used_tags.max())}"
-        raise ValueError(
-            complaint("tags", f"be in [0, {num_tags}) or {IGNORED_TAG}", got, "correct the labels, or increase `num_tags`")
-        )
+        raise ValueError(complaint("tags", f"be in [0, {num_tags}) or {IGNORED_TAG}", got, "correct the labels"))
     is_full = not flags["some masked"] if check_values else tags is None and unmasked is None
     if is_full:
         full_mask = torch.ones(emissions.shape[:2], dtype=torch.bool, device=emissions.device)

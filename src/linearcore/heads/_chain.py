@@ -23,11 +23,8 @@ class ChainHead(nn.Module, ABC):
 
     The interface is torchcrf's. Subclasses implement the loss; decoding, masks and reductions are implemented here.
 
-    Masks work as in torchcrf, with these extensions:
-
-    - Masked positions inside a sequence are skipped: the unmasked positions around them become neighbours.
-    - Positions with tag −100 are masked out, also at the start.
-    - With `strict_mask=False` any position may be masked out, also the first.
+    Masks work as in torchcrf. In addition, masked positions inside a sequence are skipped, so the unmasked positions around
+    them become neighbours. Positions with tag −100 are masked out, also at the start.
 
     Args:
         num_tags: |Y|.
@@ -114,7 +111,7 @@ class ChainHead(nn.Module, ABC):
                 `validate`); with `validate` also if the first position is masked or tags violate the constraints.
         """
         check_reduction(reduction)
-        batch = self._prepare_batch(emissions, tags, mask)
+        batch = self._to_batch(emissions, tags, mask)
         return self._reduce(self._losses(*batch.loss_inputs), batch, reduction, emissions.dtype)
 
     def forward(self, emissions: Tensor, tags: Tensor, mask: Tensor | None = None, reduction: str = "sum") -> Tensor:
@@ -138,7 +135,7 @@ class ChainHead(nn.Module, ABC):
         Time O(L·B·|Y|²), faster on CPU for peaked scores; memory L×B×|Y|. For torch.export, wrap the head in a module
         whose `forward` calls this method; the length is then fixed, the batch size can be dynamic.
         """
-        batch = self._prepare_batch(emissions, None, mask)
+        batch = self._to_batch(emissions, None, mask)
         return self._finish_decoding(*viterbi(batch.emissions, self.chain(batch.emissions), batch.sites))
 
     def _finish_decoding(self, tags: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
@@ -158,7 +155,7 @@ class ChainHead(nn.Module, ABC):
 
         The scores are those of the returned tags, −inf if no allowed sequence is left in the beam. Time O(L·B·|Y|·width).
         """
-        batch = self._prepare_batch(emissions, None, mask)
+        batch = self._to_batch(emissions, None, mask)
         width = _check_positive_int("width", width, "for example 16")
         return self._finish_decoding(*beam(batch.emissions, self.chain(batch.emissions), batch.sites, width))
 
@@ -167,7 +164,7 @@ class ChainHead(nn.Module, ABC):
 
         If fewer than k sequences exist, the others have score −inf and tags −100. Time O(L·B·|Y|·(|Y| + k²)).
         """
-        batch = self._prepare_batch(emissions, None, mask)
+        batch = self._to_batch(emissions, None, mask)
         k = _check_positive_int("k", k, "for example 5")
         return self._finish_decoding(*kbest(batch.emissions, self.chain(batch.emissions), batch.sites, k))
 
@@ -189,7 +186,7 @@ class ChainHead(nn.Module, ABC):
         if tags is None:
             tags, _ = self.viterbi(emissions, mask)
         with torch.no_grad():
-            batch = self._prepare_batch(emissions, tags, mask)
+            batch = self._to_batch(emissions, tags, mask)
             return self._to_user_layout(self._confidence(*batch.loss_inputs).masked_fill(~batch.sites.mask, 0.0))
 
     @abstractmethod
@@ -214,9 +211,7 @@ class ChainHead(nn.Module, ABC):
             return None
         return Chain(self._allowed_start, self._allowed_transitions, self._allowed_end)
 
-    def _prepare_batch(
-        self, emissions: Tensor, tags: Tensor | None, mask: Tensor | None, *, is_hidden: bool = False
-    ) -> Batch:
+    def _to_batch(self, emissions: Tensor, tags: Tensor | None, mask: Tensor | None, *, is_hidden: bool = False) -> Batch:
         """Checks the inputs and converts them to time first. `is_hidden`: `emissions` are hidden states, of any width."""
         check_shapes(None if is_hidden else self.num_tags, emissions, tags, mask)
         if self.batch_first:
@@ -236,9 +231,7 @@ class ChainHead(nn.Module, ABC):
             if length and not self.constraints.has_path(length):
                 advice = "remove a constraint, or drop sequences of that length"
                 raise ValueError(
-                    complaint(
-                        "constraints", "allow a sequence of every length in the batch", f"none of length {length}", advice
-                    )
+                    complaint("constraints", "allow sequences of every length", f"none of length {length}", advice)
                 )
         if batch.tags is not None:
             sites = Sites.of(batch.sites.mask.cpu())
@@ -248,12 +241,12 @@ class ChainHead(nn.Module, ABC):
                 tag, before = int(batch.tags[time, row]), int(sites.before(batch.tags.cpu())[time, row])
                 where = "first" if sites.is_first[time, row] else f"after {before}"
                 where += " and last" if sites.is_last[time, row] else ""
-                got = (
-                    f"{int(violations.sum())} violations, the first at position {time} of sequence {row} (tag {tag} {where})"
+                first = f"position {time} of sequence {row} (tag {tag} {where})"
+                got, advice = (
+                    f"{int(violations.sum())} violations, the first at {first}",
+                    "correct the labels or constraints",
                 )
-                raise ValueError(
-                    complaint("tags", "satisfy `constraints`", got, "correct the labels, or remove a constraint")
-                )
+                raise ValueError(complaint("tags", "satisfy `constraints`", got, advice))
 
     def _to_user_layout(self, tensor: Tensor) -> Tensor:
         """Converts from time first to the user's layout."""

@@ -47,7 +47,7 @@ class ChainCRF(ChainHead):
 
     def marginals(self, emissions: Tensor, mask: Tensor | None = None) -> Tensor:
         """Returns P(y_j = v | x) in the shape of `emissions`; 0 where masked. No gradient."""
-        batch = self._prepare_batch(emissions, None, mask)
+        batch = self._to_batch(emissions, None, mask)
         probabilities = posterior(batch.emissions, self.chain(batch.emissions), batch.sites.mask)
         return probabilities.transpose(0, 1) if self.batch_first else probabilities
 

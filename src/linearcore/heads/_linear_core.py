@@ -152,7 +152,7 @@ class LinearCoreChain(ChainHead):
         if not isinstance(proposal, Proposal):
             advice = "for example linearcore.proposals.Uniform()"
             raise TypeError(complaint("proposal", "be a `Proposal`", type(proposal).__name__, advice))
-        batch = self._prepare_batch(hidden, tags, mask, is_hidden=True)
+        batch = self._to_batch(hidden, tags, mask, is_hidden=True)
         states, tags, sites = batch.loss_inputs
         weight, bias = unpack_projection(projection, self.num_tags, states.shape[-1])
         if not sites.is_full:
@@ -213,7 +213,7 @@ class LinearCoreChain(ChainHead):
         check_reduction(reduction)
         check_num_samples(num_samples)
         sampler = Sampler(form, outer, inner, num_samples, objective)
-        batch = self._prepare_batch(emissions, tags, mask)
+        batch = self._to_batch(emissions, tags, mask)
         scores, tags, sites = batch.loss_inputs
         chain = self.chain(scores)
         losses = sampler.losses(self.surrogate, self.cost, scores, chain, tags, sites, generator)

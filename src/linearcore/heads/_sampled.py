@@ -10,7 +10,7 @@ from linearcore._checks import complaint
 from linearcore.kernels import entries
 from linearcore.structures import Sites
 
-#: Values (N, 1) of the true tags and (N, K) of the candidates.
+#: Two tensors, for example values (N, 1) of the true tags and (N, K) of the candidates.
 Pair = tuple[Tensor, Tensor]
 
 
@@ -65,7 +65,7 @@ def edge_scores(
         before, after = _matrix_scores(edges.transitions, neighbours, labels, others, sparse=sparse, dtype=dtype)
     else:
         assert edges.factors is not None
-        before, after = _factor_scores(*edges.factors, neighbours, tags, others.shape, sparse=sparse, dtype=dtype)
+        before, after = _factor_scores(edges.factors, neighbours, tags, others.shape, sparse=sparse, dtype=dtype)
     start, end = (_split(entries(part, tags, sparse=sparse).to(dtype), others.shape) for part in (edges.start, edges.end))
     first, last = neighbours.is_first, neighbours.is_last
     scores = [torch.where(first, start[i], before[i]) + torch.where(last, end[i], after[i]) for i in range(2)]
@@ -89,20 +89,13 @@ def _matrix_scores(
 
 
 def _factor_scores(
-    source: Tensor,
-    target: Tensor,
-    neighbours: Neighbours,
-    tags: Tensor,
-    size: torch.Size,
-    *,
-    sparse: bool,
-    dtype: torch.dtype,
+    factors: Pair, neighbours: Neighbours, tags: Tensor, size: torch.Size, *, sparse: bool, dtype: torch.dtype
 ) -> tuple[Pair, Pair]:
     """Like `_matrix_scores` for transitions = F Tᵀ; `tags` are the true tags, then the candidates with shape `size`."""
     num_rows = neighbours.before.shape[0]
     # One look-up per factor, so each gradient is one sparse tensor.
-    sources = entries(source, torch.cat([neighbours.before, tags]), sparse=sparse).to(dtype)
-    targets = entries(target, torch.cat([neighbours.after, tags]), sparse=sparse).to(dtype)
+    sources = entries(factors[0], torch.cat([neighbours.before, tags]), sparse=sparse).to(dtype)
+    targets = entries(factors[1], torch.cat([neighbours.after, tags]), sparse=sparse).to(dtype)
     before = _products(sources[:num_rows], targets[num_rows:], size)
     return before, _products(targets[:num_rows], sources[num_rows:], size)
 

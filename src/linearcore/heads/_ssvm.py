@@ -56,9 +56,9 @@ class ChainSSVM(ChainHead):
     def _losses(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
         chain = self.chain(emissions)
         if self.cost.is_constant:
-            violator, cost = _best_wrong_sequence(emissions, chain, tags, sites)
+            violator, cost = _best_wrong(emissions, chain, tags, sites)
         else:
-            violator, cost = _cost_augmented_sequence(emissions, chain, tags, sites, self.cost)
+            violator, cost = _cost_augmented(emissions, chain, tags, sites, self.cost)
         violator_score = path_score(emissions, chain, violator, sites)
         true_score = path_score(emissions, chain, tags, sites)
         # Never negative: the maximum includes the true sequence (hamming), or the hinge clamps (zero-one).
@@ -74,9 +74,7 @@ class ChainSSVM(ChainHead):
         return scores.softmax(-1).gather(-1, tags.unsqueeze(-1)).squeeze(-1)
 
 
-def _cost_augmented_sequence(
-    emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites, cost: Cost
-) -> tuple[Tensor, Tensor]:
+def _cost_augmented(emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites, cost: Cost) -> tuple[Tensor, Tensor]:
     """Returns the tags (L, B) that maximise score plus cost, and their cost (B,)."""
     site_costs = cost.site_costs(tags, emissions.shape[-1], emissions.dtype)
     with torch.no_grad():
@@ -84,7 +82,7 @@ def _cost_augmented_sequence(
     return violator, site_costs.gather(-1, violator.unsqueeze(-1)).squeeze(-1).masked_fill(~sites.mask, 0.0).sum(0)
 
 
-def _best_wrong_sequence(emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites) -> tuple[Tensor, Tensor]:
+def _best_wrong(emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites) -> tuple[Tensor, Tensor]:
     """Returns the best tags (L, B) that differ from `tags`, and cost 1 (B,); `tags` and 0 if no other sequence exists."""
     best_two, scores = kbest(emissions, chain, sites, 2)
     best_two = best_two.clamp(min=0)

@@ -37,17 +37,17 @@ def _reference(surrogate: Surrogate, scores: Tensor, positive: Tensor, pos_weigh
         # A hard label needs only one evaluation of φ.
         value = surrogate._value(torch.where(positive, scores, -scores))
         return value if pos_weight is None else value * torch.where(positive, pos_weight, torch.ones_like(pos_weight))
-    probability = positive.to(scores.dtype)
-    positive_weight = probability if pos_weight is None else probability * pos_weight
-    return _product(positive_weight, surrogate._value, scores) + _product(1 - probability, surrogate._value, -scores)
+    p_positive = positive.to(scores.dtype)
+    weighted = p_positive if pos_weight is None else p_positive * pos_weight
+    return _product(weighted, surrogate._value, scores) + _product(1 - p_positive, surrogate._value, -scores)
 
 
-def _product(probability: Tensor, function: Callable[[Tensor], Tensor], margin: Tensor) -> Tensor:
-    """Returns probability · function(margin), with 0 · inf = 0."""
-    if not is_differentiated(probability):
-        return probability * function(margin.masked_fill(probability == 0, 0.0))
-    value = function(margin)  # The gradient of `probability` needs function(margin), so the margin is not masked.
-    return probability * value.masked_fill((probability == 0) & value.isinf(), 0.0)
+def _product(p_positive: Tensor, function: Callable[[Tensor], Tensor], margin: Tensor) -> Tensor:
+    """Returns p_positive · function(margin), with 0 · inf = 0."""
+    if not is_differentiated(p_positive):
+        return p_positive * function(margin.masked_fill(p_positive == 0, 0.0))
+    value = function(margin)  # The gradient of `p_positive` needs function(margin), so the margin is not masked.
+    return p_positive * value.masked_fill((p_positive == 0) & value.isinf(), 0.0)
 
 
 def _gradient(surrogate: Surrogate, scores: Tensor, positive: Tensor, pos_weight: Tensor | None) -> Tensor:
@@ -55,11 +55,9 @@ def _gradient(surrogate: Surrogate, scores: Tensor, positive: Tensor, pos_weight
         slope = surrogate._derivative(torch.where(positive, scores, -scores))
         signed = torch.where(positive, slope, -slope)
         return signed if pos_weight is None else signed * torch.where(positive, pos_weight, torch.ones_like(pos_weight))
-    probability = positive.to(scores.dtype)
-    positive_weight = probability if pos_weight is None else probability * pos_weight
-    return _product(positive_weight, surrogate._derivative, scores) - _product(
-        1 - probability, surrogate._derivative, -scores
-    )
+    p_positive = positive.to(scores.dtype)
+    weighted = p_positive if pos_weight is None else p_positive * pos_weight
+    return _product(weighted, surrogate._derivative, scores) - _product(1 - p_positive, surrogate._derivative, -scores)
 
 
 class _BlockedElements(torch.autograd.Function):

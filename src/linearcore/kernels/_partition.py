@@ -209,11 +209,8 @@ def _forward_backward(
     offsets = start_offset.double() + end_offset.double()
     values = (log_scale + norm[length].double().log() + offsets).squeeze(-1).to(emissions.dtype)
     values = values.masked_fill(~mask.any(0), 0.0)
-    return (
-        _ForwardBackward(exp_transitions, column_max, a, b, z, norm),
-        values,
-        _underflow_is_negligible(num_tags, z, z_back, norm),
-    )
+    state = _ForwardBackward(exp_transitions, column_max, a, b, z, norm)
+    return state, values, _underflow_is_negligible(num_tags, z, z_back, norm)
 
 
 def _forward_recursion(a: Tensor, exp_transitions: Tensor, factors: Tensor, step_mask: Tensor | None) -> Tensor:
@@ -294,30 +291,24 @@ def _finite(peak: Tensor) -> Tensor:
 
 
 def _gradient(
-    emissions: Tensor,
-    mask: Tensor,
-    state: _ForwardBackward,
-    grad_output: Tensor,
-    needs_grad: tuple[bool, ...],
-    *,
-    is_full: bool,
+    emissions: Tensor, mask: Tensor, state: _ForwardBackward, grad: Tensor, needs: tuple[bool, ...], *, is_full: bool
 ) -> list[Tensor | None]:
-    """Returns the gradients of emissions, start, transitions and end: grad_output (B, 1) times the marginals."""
+    """Returns the gradients of emissions, start, transitions and end: grad (B, 1) times the marginals."""
     length, _, num_tags = emissions.shape
     is_masked = ~mask.unsqueeze(-1)
-    scale = (grad_output / state.norm[1:]).masked_fill(is_masked, 0.0)
+    scale = (grad / state.norm[1:]).masked_fill(is_masked, 0.0)
     beta = state.b[1:, :, :num_tags]
-    grad_emissions = (state.a[1:, :, :num_tags] * beta).mul_(scale) if needs_grad[0] else None
+    grad_emissions = (state.a[1:, :, :num_tags] * beta).mul_(scale) if needs[0] else None
     grad_start = grad_transitions = grad_end = None
-    if needs_grad[1] or needs_grad[2]:
+    if needs[1] or needs[2]:
         messages = _factors(emissions, state.column_max)[0].mul_(beta).mul_(scale / state.z)
         if not is_full:
             messages.masked_fill_(is_masked, 0.0)  # Padding may contain NaN.
         # Sum of P(y_{j−1} = i, y_j = v) over positions and sequences, in one product.
         marginals = torch.mm(state.a[:length].flatten(0, 1).t(), messages.flatten(0, 1)).mul_(state.exp_transitions)
         grad_start, grad_transitions = marginals[num_tags], marginals[:num_tags]
-    if needs_grad[3]:
-        scale = (grad_output / state.norm[length]).masked_fill(~mask.any(0).unsqueeze(-1), 0.0)
+    if needs[3]:
+        scale = (grad / state.norm[length]).masked_fill(~mask.any(0).unsqueeze(-1), 0.0)
         grad_end = (state.a[length] * state.b[length]).mul_(scale)[:, :num_tags].sum(0)
     return [grad_emissions, grad_start, grad_transitions, grad_end]
 

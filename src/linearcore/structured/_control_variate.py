@@ -17,7 +17,7 @@ from linearcore.surrogates import Surrogate
 
 
 def controlled_estimate(
-    surrogate: Surrogate, true_score: Tensor, sample_scores: Tensor, mean: Tensor, slope: float | Tensor
+    surrogate: Surrogate, true_score: Tensor, scores: Tensor, mean: Tensor, slope: float | Tensor
 ) -> Tensor:
     """Estimates 1/M Σ_{y'} φ(h(y) − h(y')) (B,) over all M sequences; unbiased in value and gradient.
 
@@ -30,14 +30,14 @@ def controlled_estimate(
     Args:
         surrogate: φ.
         true_score: (B,), score h(y) of the true sequence.
-        sample_scores: (K, B), scores h(y_k) of the samples.
+        scores: (K, B), scores h(y_k) of the samples.
         mean: (B,), from `mean_score`.
         slope: α, a number or a tensor that broadcasts with (B,); 0 gives the plain average. See `RunningSlope`.
 
     Time and memory O(K·B).
     """
     alpha = slope.detach() if isinstance(slope, Tensor) else slope
-    margin = true_score - sample_scores
+    margin = true_score - scores
     return (surrogate._value(margin) + alpha * margin).mean(0) - alpha * (true_score - mean)
 
 

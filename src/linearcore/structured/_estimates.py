@@ -72,8 +72,7 @@ def mean_score(emissions: Tensor, chain: Chain, sites: Sites) -> Tensor:
 
         mean h = Σ_j mean emissions[j] + (J − 1) · mean transitions + mean start + mean end
 
-    This holds because under the uniform distribution each tag and each pair of neighbouring tags is uniform. The mean is
-    −inf if any score is −inf.
+    Under the uniform distribution each tag and each pair of neighbours is uniform. −inf if any score is −inf.
 
     Args:
         emissions: (L, B, |Y|).
@@ -135,7 +134,7 @@ def pair_log_weight(
     *,
     cost: Cost,
     objective: str = "normalised",
-    log_num_competitors: Tensor | None = None,
+    log_count: Tensor | None = None,
 ) -> Tensor:
     """Returns log weights (K, B), float64, with which `pair_estimate` estimates the paper's structured sum.
 
@@ -153,28 +152,26 @@ def pair_log_weight(
         num_tags: |Y|.
         cost: ℓ.
         objective: "raw", "normalised" or "self-normalised".
-        log_num_competitors: (B,), only for "normalised": log of the number of y'' in the inner sum. None for all M − 1;
+        log_count: (B,), only for "normalised": log of the number of y'' in the inner sum. None for all M − 1;
             if D₂ covers fewer sequences, pass their number, for example `Neighbours(…).log_count(…)`.
 
     Raises:
-        ValueError: if `objective` is unknown, if `log_num_competitors` is given with another objective than "normalised", or
+        ValueError: if `objective` is unknown, if `log_count` is given with another objective than "normalised", or
             if "normalised" is used with a cost without `log_similarity_mass`.
 
     Time and memory O(K·L·B).
     """
     one_of("objective", objective, OBJECTIVES)
-    if log_num_competitors is not None and objective != "normalised":
-        raise ValueError(
-            complaint("log_num_competitors", "be None unless normalised", f"objective {objective!r}", "omit it")
-        )
+    if log_count is not None and objective != "normalised":
+        raise ValueError(complaint("log_count", "be None unless normalised", f"objective {objective!r}", "omit it"))
     differs = ((outer.tags != inner.tags) & sites.mask).any(1)
     similarity = 1 - _costs(outer.tags, tags, sites, cost)
     log_weight = similarity.log().masked_fill(~differs, -math.inf) - outer.log_prob - inner.log_prob
     if objective == "normalised":
-        if log_num_competitors is None:
+        if log_count is None:
             log_size = _log_size(sites, num_tags)
-            log_num_competitors = _log_difference(log_size, torch.zeros_like(log_size))
-        return _divide(log_weight, log_similarity_mass(tags, sites, num_tags, cost=cost) + log_num_competitors)
+            log_count = _log_difference(log_size, torch.zeros_like(log_size))
+        return _divide(log_weight, log_similarity_mass(tags, sites, num_tags, cost=cost) + log_count)
     return log_weight if objective == "raw" else _self_normalise(log_weight)
 
 

@@ -80,7 +80,7 @@ class StructuredForm(ABC):
     @abstractmethod
     def estimate(
         self, surrogate: Surrogate, cost: Cost, batch: Batch, outer: Draws, inner: Draws | None,
-        *, objective: str, log_num_competitors: Tensor | None,
+        *, objective: str, log_count: Tensor | None,
     ) -> Tensor:  # fmt: skip
         """Estimates the loss (B,) from samples of y' and, with `has_inner`, y''. Arguments as in `pair_log_weight`."""
 
@@ -100,18 +100,11 @@ class StructuredSum(StructuredForm):
 
     def estimate(
         self, surrogate: Surrogate, cost: Cost, batch: Batch, outer: Draws, inner: Draws | None,
-        *, objective: str, log_num_competitors: Tensor | None,
+        *, objective: str, log_count: Tensor | None,
     ) -> Tensor:  # fmt: skip
         assert inner is not None
         weight = pair_log_weight(
-            outer,
-            inner,
-            batch.tags,
-            batch.sites,
-            batch.num_tags,
-            cost=cost,
-            objective=objective,
-            log_num_competitors=log_num_competitors,
+            outer, inner, batch.tags, batch.sites, batch.num_tags, cost=cost, objective=objective, log_count=log_count
         )
         return pair_estimate(surrogate, batch.scores(outer), batch.scores(inner), weight)
 
@@ -135,7 +128,7 @@ class StructuredCentered(StructuredForm):
 
     def estimate(
         self, surrogate: Surrogate, cost: Cost, batch: Batch, outer: Draws, inner: Draws | None,
-        *, objective: str, log_num_competitors: Tensor | None,
+        *, objective: str, log_count: Tensor | None,
     ) -> Tensor:  # fmt: skip
         weight = centered_log_weight(outer, batch.tags, batch.sites, batch.num_tags, cost=cost, objective=objective)
         mean = mean_score(batch.emissions, batch.chain, batch.sites)

@@ -47,16 +47,12 @@ class Sampler:
         batch = Batch(emissions, chain, tags, sites)
         outer = self._sample(self.outer or self.form.outer(cost), tags, batch, generator)
         inner = self._sample(self.inner, outer.tags, batch, generator) if self.form.has_inner else None
-        log_num_competitors = self.inner.log_count(sites, batch.num_tags) if self.objective == "normalised" else None
-        return self.form.estimate(
-            surrogate, cost, batch, outer, inner, objective=self.objective, log_num_competitors=log_num_competitors
-        )
+        log_count = self.inner.log_count(sites, batch.num_tags) if self.objective == "normalised" else None
+        return self.form.estimate(surrogate, cost, batch, outer, inner, objective=self.objective, log_count=log_count)
 
-    def _sample(
-        self, proposal: SequenceProposal, reference: Tensor, batch: Batch, generator: torch.Generator | None
-    ) -> Draws:
-        tags = proposal.sample(reference, batch.sites, batch.num_tags, self.num_samples, generator)
-        return Draws(tags, proposal.log_prob(tags, reference, batch.sites, batch.num_tags))
+    def _sample(self, proposal: SequenceProposal, center: Tensor, batch: Batch, generator: torch.Generator | None) -> Draws:
+        tags = proposal.sample(center, batch.sites, batch.num_tags, self.num_samples, generator)
+        return Draws(tags, proposal.log_prob(tags, center, batch.sites, batch.num_tags))
 
 
 def _check_proposal(name: str, proposal: SequenceProposal | None) -> SequenceProposal | None:

@@ -52,12 +52,7 @@ class Constraints:
         if self.transitions.dim() != 2 or self.transitions.shape[0] != self.transitions.shape[1]:
             got = tuple(self.transitions.shape)
             raise ValueError(
-                complaint(
-                    "transitions",
-                    "have shape (num_tags, num_tags)",
-                    got,
-                    "rows are the previous tags, columns the next tags",
-                )
+                complaint("transitions", "have shape (num_tags, num_tags)", got, "entry [i, j] allows tag j after tag i")
             )
         for name in ("start", "end"):
             shape(name, getattr(self, name), (self.num_tags,), "pass one entry per tag, as many as `transitions` has rows")

@@ -131,9 +131,8 @@ class _Scheme:
         for _ in names:  # The longest path through a segment visits each tag once.
             is_reachable = is_reachable | (is_inner & (continues & is_reachable.unsqueeze(1)).any(0))
             can_finish = can_finish | (continues & (is_inner & can_finish)).any(1)
-        unusable = [
-            name for name, is_usable in zip(names, (is_reachable & can_finish).tolist(), strict=True) if not is_usable
-        ]
+        is_usable = (is_reachable & can_finish).tolist()
+        unusable = [name for name, usable in zip(names, is_usable, strict=True) if not usable]
         if unusable:
             advice = "no sequence can contain it; check the scheme of the names (convert IOB1 to IOB2 first)"
             raise ValueError(complaint("names", f"be usable in {self.name}", repr(unusable[0]), advice))

@@ -181,7 +181,7 @@ ODD = Constraints.forbid(NUM_TAGS, pairs=[(0, 0), (1, 1), (0, 2), (2, 0), (2, 1)
 @every_head
 def test_constraints_that_leave_no_path(head_type: type[ChainHead]) -> None:
     head = head_type(NUM_TAGS, constraints=ODD)
-    message = "`constraints` must allow a sequence of every length in the batch, got none of length 2; "
+    message = "`constraints` must allow sequences of every length, got none of length 2; "
     mask = torch.tensor([[1, 1], [1, 1], [1, 0], [0, 0]])
     for call in (
         lambda: head(EMISSIONS, TAGS, mask),
@@ -194,7 +194,7 @@ def test_constraints_that_leave_no_path(head_type: type[ChainHead]) -> None:
     ):
         with pytest.raises(ValueError, match=message):
             call()
-    with pytest.raises(ValueError, match="got none of length 4; allow more"):
+    with pytest.raises(ValueError, match="got none of length 4; "):
         head.decode(EMISSIONS)
     assert head.decode(EMISSIONS[:3]) == [[0, 1, 0]] * 2
     # Holes do not count, and a chain without tags needs no path.
@@ -242,7 +242,7 @@ def test_tags_that_disobey_where_they_are_off(head_type: type[ChainHead]) -> Non
     head = head_type(NUM_TAGS, constraints=NO_REPEATS)
     mask = torch.tensor([[1, 1], [1, 1], [1, 0], [1, 0]])
     tags = torch.tensor([[0, 0, 1, 2], [1, 0, 0, 0]]).t()
-    with pytest.raises(ValueError, match="the first at position 1 of chain 0"):
+    with pytest.raises(ValueError, match="the first at position 1 of sequence 0"):
         head(EMISSIONS, tags, mask)
     tags[1, 0], tags[2, 0] = 1, 0
     assert head(EMISSIONS, tags, mask).isfinite()

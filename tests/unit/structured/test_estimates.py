@@ -133,7 +133,7 @@ def pair_draws(outer: SequenceProposal, inner: SequenceProposal, num_samples: in
 
 def pairs(
     outer: SequenceProposal, inner: SequenceProposal, objective: str, cost: Cost | None = None, num_samples: int = DRAWS,
-    log_num_competitors: Tensor | None = None,
+    log_count: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """(BATCHES, …): `numbers` of the library's estimate."""
     found = []
@@ -147,7 +147,7 @@ def pairs(
             NUM_TAGS,
             cost=cost or Hamming(),
             objective=objective,
-            log_num_competitors=log_num_competitors,
+            log_count=log_count,
         )
         scores = (draw_scores(case.emissions, case.chain, draws.tags, SITES) for draws in (first, second))
         found.append(numbers(pair_estimate(PHI, *scores, weight), case))
@@ -208,7 +208,7 @@ def test_neighbours_are_unbiased_for_neighbours_only(outer: SequenceProposal) ->
 
 
 def test_a_mean_over_neighbours() -> None:
-    found = pairs(SIMILAR, Neighbours(), "normalised", log_num_competitors=Neighbours().log_count(SITES, NUM_TAGS))
+    found = pairs(SIMILAR, Neighbours(), "normalised", log_count=Neighbours().log_count(SITES, NUM_TAGS))
     assert_unbiased(found, exact(lambda case, row: exact_pairs(case, row, Hamming(), changed=1), "normalised"))
 
 
@@ -451,9 +451,7 @@ def test_messages() -> None:
         pair_log_weight(first, second, TAGS, SITES, NUM_TAGS, cost=Hamming(), objective="mean")
     with pytest.raises(ValueError, match=message):
         centered_log_weight(first, TAGS, SITES, NUM_TAGS, cost=Hamming(), objective="mean")
-    with pytest.raises(
-        ValueError, match="`log_num_competitors` must be None unless normalised, got objective 'raw'; omit it"
-    ):
+    with pytest.raises(ValueError, match="`log_count` must be None unless normalised, got objective 'raw'; omit it"):
         pair_log_weight(
             first,
             second,
@@ -462,7 +460,7 @@ def test_messages() -> None:
             NUM_TAGS,
             cost=Hamming(),
             objective="raw",
-            log_num_competitors=torch.zeros(len(CHAINS)),
+            log_count=torch.zeros(len(CHAINS)),
         )
 
 

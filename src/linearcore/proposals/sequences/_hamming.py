@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from linearcore.proposals.sequences._base import SequenceProposal, num_sites
-from linearcore.proposals.sequences._random_tags import random_other_tags, random_run, random_tags
+from linearcore.proposals.sequences._random_tags import other_tags, random_run, random_tags
 from linearcore.structures import Sites
 
 
@@ -61,7 +61,7 @@ class CostlySequences(SequenceProposal):
         self, tags: Tensor, sites: Sites, num_tags: int, num_samples: int, generator: torch.Generator | None
     ) -> Tensor:
         is_wrong = random_run(1, num_samples, sites, generator)
-        wrong_tags = random_other_tags(tags, num_tags, num_samples, sites, generator)
+        wrong_tags = other_tags(tags, num_tags, num_samples, sites, generator)
         return torch.where(is_wrong, wrong_tags, random_tags(num_tags, num_samples, sites, generator))
 
     def _log_prob(self, draws: Tensor, tags: Tensor, sites: Sites, num_tags: int) -> Tensor:

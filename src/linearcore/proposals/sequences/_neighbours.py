@@ -9,7 +9,7 @@ from torch import Tensor
 
 from linearcore._checks import complaint
 from linearcore.proposals.sequences._base import SequenceProposal, num_sites
-from linearcore.proposals.sequences._random_tags import random_other_tags, random_run
+from linearcore.proposals.sequences._random_tags import other_tags, random_run
 from linearcore.structures import Sites
 
 
@@ -64,7 +64,7 @@ class Neighbours(SequenceProposal):
         self, tags: Tensor, sites: Sites, num_tags: int, num_samples: int, generator: torch.Generator | None
     ) -> Tensor:
         is_changed = random_run(self.sites, num_samples, sites, generator)
-        return torch.where(is_changed, random_other_tags(tags, num_tags, num_samples, sites, generator), tags)
+        return torch.where(is_changed, other_tags(tags, num_tags, num_samples, sites, generator), tags)
 
     def _log_prob(self, draws: Tensor, tags: Tensor, sites: Sites, num_tags: int) -> Tensor:
         differs = (draws != tags) & sites.mask

@@ -13,9 +13,7 @@ def random_tags(num_tags: int, num_samples: int, sites: Sites, generator: torch.
     return torch.randint(num_tags, size, generator=generator, device=sites.mask.device)
 
 
-def random_other_tags(
-    tags: Tensor, num_tags: int, num_samples: int, sites: Sites, generator: torch.Generator | None
-) -> Tensor:
+def other_tags(tags: Tensor, num_tags: int, num_samples: int, sites: Sites, generator: torch.Generator | None) -> Tensor:
     """Returns tags (K, L, B), each uniform over the |Y| − 1 tags that differ from `tags`, (L, B) or (K, L, B)."""
     return (tags + 1 + random_tags(num_tags - 1, num_samples, sites, generator)) % num_tags
 
