@@ -174,7 +174,6 @@ class ChainHead(nn.Module, ABC):
         The list is empty if no sequence is allowed (score −inf).
 
         Args:
-            emissions, mask: as in `loss`.
             width: beam width; None for exact search.
         """
         tags, _ = self.viterbi(emissions, mask) if width is None else self.beam(emissions, width, mask)

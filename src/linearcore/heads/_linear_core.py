@@ -30,7 +30,7 @@ class LinearCoreChain(ChainHead):
 
     Like pseudo-likelihood, it trains each position to predict its tag given the true neighbours. Without transitions,
     `centered` bounds the Hamming regret linearly. With transitions there is no worst-case guarantee for the decoded
-    sequence; `docs/chain-heads.md` has a counterexample and the measured accuracies.
+    sequence (`docs/guarantees.md`).
 
     Args:
         num_tags, batch_first, rank, constraints, strict_mask, validate: as in `linearcore.heads.ChainHead`. Forbidden tags

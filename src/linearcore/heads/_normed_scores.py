@@ -16,8 +16,8 @@ class NormedScores(nn.Module):
     `LinearCoreLoss(surrogate=LinearCore(tau=5.0), form="pairwise")`. Margins of normalised scores stay below about 4, so
     this is the unhinged loss plus a constant. Also use it with losses that have no minimum, such as `unhinged`, whose raw
     scores would diverge. The loss then depends only on the covariance of each class's scores with its labels. Replacing
-    labels by samples from any fixed distribution multiplies this covariance by a constant. `docs/robust-loss.md` has the
-    proof, the measurements, and the effect on overlapping classes.
+    labels by samples from any fixed distribution multiplies this covariance by a constant. `docs/proofs.md` has the proof
+    and the effect on overlapping classes, `docs/wrong-labels.md` the measurements.
 
     Evaluation uses the running mean and variance, as in batch norm. They lag behind a network that still changes fast:
     decay the learning rate to zero, or pass the training data through the layer once more, in training mode and under

@@ -53,7 +53,6 @@ def low_rank_scores(
     """`local_scores` for transitions = F Tᵀ with factors F, T (|Y|, r), without computing the product F Tᵀ.
 
     Args:
-        emissions, start, end, tags, sites: as in `local_scores`; factors: F and T.
         dtype: dtype of the matrix product; None for that of `emissions`. The product with start and end, and its gradient,
             are rounded to it; sums over positions are not.
 

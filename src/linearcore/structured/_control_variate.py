@@ -23,9 +23,8 @@ def controlled_estimate(
 
         1/K Σ_k (φ(m_k) + α m_k) − α (h(y) − mean h),      m_k = h(y) − h(y_k)
 
-    It requires uniform samples y_k, the exact `mean`, and an α that does not depend on these samples (otherwise it is
-    biased). α is constant in the gradient. With samples from another distribution and the mean score under it, the estimate
-    is unbiased for the mean under that distribution.
+    It requires uniform samples y_k, the exact `mean`, and an α that does not depend on these samples. α is constant in the
+    gradient. With samples and `mean` from another distribution it estimates the mean under that distribution.
 
     Args:
         surrogate: φ.
