@@ -118,8 +118,8 @@ def _split(values: Tensor, size: torch.Size) -> Pair:
 def _is_allowed(allowed: tuple[Tensor, Tensor, Tensor], neighbours: Neighbours, candidates: Tensor) -> Tensor:
     may_start, may_follow, may_end = allowed
     before, after = neighbours.before.unsqueeze(-1), neighbours.after.unsqueeze(-1)
-    enters = torch.where(neighbours.is_first, may_start[candidates], may_follow[before, candidates])
-    return enters & torch.where(neighbours.is_last, may_end[candidates], may_follow[candidates, after])
+    is_allowed = torch.where(neighbours.is_first, may_start[candidates], may_follow[before, candidates])
+    return is_allowed & torch.where(neighbours.is_last, may_end[candidates], may_follow[candidates, after])
 
 
 def num_candidates(edges: Edges, neighbours: Neighbours) -> int | Tensor:

@@ -23,8 +23,8 @@ class SimilarSequences(SequenceProposal):
 
     Example:
         >>> tags = torch.tensor([[0], [1]])
-        >>> every = torch.tensor([[[0], [1]], [[0], [0]], [[1], [0]]])
-        >>> SimilarSequences().log_prob(every, tags, Sites.of(tags >= 0), 2).exp().flatten().tolist()
+        >>> sequences = torch.tensor([[[0], [1]], [[0], [0]], [[1], [0]]])
+        >>> SimilarSequences().log_prob(sequences, tags, Sites.of(tags >= 0), 2).exp().flatten().tolist()
         [0.5, 0.25, 0.0]
     """
 
@@ -50,8 +50,8 @@ class CostlySequences(SequenceProposal):
 
     Example:
         >>> tags = torch.tensor([[0], [1]])
-        >>> every = torch.tensor([[[0], [1]], [[0], [0]], [[1], [0]]])
-        >>> CostlySequences().log_prob(every, tags, Sites.of(tags >= 0), 2).exp().flatten().tolist()
+        >>> sequences = torch.tensor([[[0], [1]], [[0], [0]], [[1], [0]]])
+        >>> CostlySequences().log_prob(sequences, tags, Sites.of(tags >= 0), 2).exp().flatten().tolist()
         [0.0, 0.25, 0.5]
     """
 

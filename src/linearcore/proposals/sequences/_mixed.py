@@ -33,12 +33,12 @@ class MixedSequences(SequenceProposal):
     Example:
         >>> from linearcore.proposals.sequences import Neighbours, UniformSequences
         >>> tags = torch.tensor([[0], [1]])
-        >>> every = torch.tensor([[[0], [1]], [[0], [0]]])
+        >>> sequences = torch.tensor([[[0], [1]], [[0], [0]]])
         >>> mixed = MixedSequences((UniformSequences(), Neighbours()), (1.0, 3.0))
-        >>> mixed.log_prob(every, tags, Sites.of(tags >= 0), 2).exp().flatten().tolist()
+        >>> mixed.log_prob(sequences, tags, Sites.of(tags >= 0), 2).exp().flatten().tolist()
         [0.0625, 0.4375]
 
-    Cost: the sum over all parts, since every part generates K samples and only one in each place is used.
+    Cost: the sum over all parts, since every part generates K samples, of which only some are used.
     """
 
     parts: Sequence[SequenceProposal]

@@ -31,9 +31,9 @@ class Neighbours(SequenceProposal):
 
     Example:
         >>> tags = torch.tensor([[0], [1], [1]])
-        >>> every = torch.tensor([[[0], [1], [0]], [[1], [0], [1]], [[1], [1], [0]], [[0], [1], [1]]])
+        >>> sequences = torch.tensor([[[0], [1], [0]], [[1], [0], [1]], [[1], [1], [0]], [[0], [1], [1]]])
         >>> for changed in (1, 2):
-        ...     print(Neighbours(changed).log_prob(every, tags, Sites.of(tags >= 0), 2).exp().flatten().tolist())
+        ...     print(Neighbours(changed).log_prob(sequences, tags, Sites.of(tags >= 0), 2).exp().flatten().tolist())
         [0.333333, 0.0, 0.0, 0.0]
         [0.0, 0.5, 0.0, 0.0]
     """

@@ -19,7 +19,7 @@ class Hamming(Cost):
         ℓ = Σ_j w[y_j] 1[y'_j ≠ y_j] / Σ_j w[y_j],  and 0 if the denominator is 0
 
     Args:
-        weight: w (|Y|), non-negative and not all 0; None for 1 for every tag. Only the ratios matter.
+        weight: w (|Y|), non-negative and not all 0; None for equal weights. Only the ratios matter.
 
     Raises:
         TypeError: if `weight` is not a floating-point tensor.
