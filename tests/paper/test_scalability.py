@@ -204,10 +204,10 @@ def test_dense_search_skips_nothing_and_ends(monkeypatch):
     assert not asked
     training_step(METHODS["ssvm"], 300, 1, Settings())()
     assert asked
-    before = _max_product.MANY_TAGS
+    before = _max_product.MIN_TAGS_TO_PRUNE
     with pytest.raises(KeyError), dense_search():
         raise KeyError
-    assert before == _max_product.MANY_TAGS < 1 << 62
+    assert before == _max_product.MIN_TAGS_TO_PRUNE < 1 << 62
 
 
 @pytest.mark.parametrize("key", METHODS)

@@ -13,7 +13,7 @@ from linearcore.forms._base import Form
 from linearcore.forms._labels import Labels, label_mask
 from linearcore.forms._margins import LogOddsMargins, competitor_pairs
 from linearcore.forms._rows import SavedTensors
-from linearcore.kernels import fused_for, links, wanted_gradients
+from linearcore.kernels import compute_gradients, fused_for, links
 from linearcore.structures import Chain, Sites
 from linearcore.surrogates import Surrogate
 
@@ -164,7 +164,7 @@ class _FusedLocalLosses(torch.autograd.Function):
             chain = Chain(*inputs[1:])
             losses = LogOdds().local_losses(ctx.surrogate, emissions, chain, tags, ctx.sites, "reference")
             needs_grad = ctx.needs_input_grad[1:5]
-            gradients = wanted_gradients(losses, inputs, grad_output.view(tags.shape), needs_grad, create_graph=True)
+            gradients = compute_gradients(losses, inputs, grad_output.view(tags.shape), needs_grad, create_graph=True)
             return None, *gradients, None, None
         *neighbours, scores, max_score, sum_exp, margin = ctx.saved_tensors[5:]
         label_grad, competitor_factor = _gradient_factors(ctx.surrogate, margin, sum_exp, grad_output.unsqueeze(-1))

@@ -51,9 +51,9 @@ class NormedScores(nn.Module):
         """Returns z (N, num_classes) in the dtype of the running mean: usually float32, also under autocast."""
         if scores.dim() != 2 or scores.shape[1] != self.norm.num_features:
             expected = f"have shape (N, {self.norm.num_features})"
-            raise ValueError(complaint("scores", expected, tuple(scores.shape), "it is the last layer of a classifier"))
+            raise ValueError(complaint("scores", expected, tuple(scores.shape), "pass the class scores"))
         if not scores.is_floating_point():
-            raise TypeError(complaint("scores", "be floating point", scores.dtype, "it is the last layer of a classifier"))
+            raise TypeError(complaint("scores", "be floating point", scores.dtype, "pass the class scores"))
         if self.training and len(scores) == 1:
             raise ValueError(
                 complaint("scores", "have two rows or more in training", 1, "pass drop_last=True to the DataLoader")
@@ -96,4 +96,4 @@ class NormedStack(nn.Module):
 
 def _check_classes(num_classes: int) -> None:
     if isinstance(num_classes, bool) or not isinstance(num_classes, int) or num_classes < 2:
-        raise ValueError(complaint("num_classes", "be an integer of at least 2", repr(num_classes), "count the classes"))
+        raise ValueError(complaint("num_classes", "be an integer of at least 2", repr(num_classes), "for example 10"))
