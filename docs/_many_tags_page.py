@@ -282,7 +282,7 @@ def falls(cases: Sequence[Case], chain_rates: Path) -> list[str]:
         own = [row for row in record["results"] if row["chain_rate"] == share]
         ends = [statistics.mean(row["curve"][-1][place] for row in own) for place in (1, 2)]
         rows.append([f"{share:g}", f"{max(row['fall'] for row in own):.1f}", *(f"{end:.2f}" for end in ends)])
-    head = ["`--chain-rate`", "largest fall, points", f"after {steps} steps, %", "emissions alone, %"]
+    head = ["`--chain-lr-scale`", "largest fall, points", f"after {steps} steps, %", "emissions alone, %"]
     about = _CHAIN_RATE.format(seeds=record["settings"]["seeds"], every=record["settings"]["every"])
     return ["### Falls", wrapped(_fallen(cases)), wrapped(f"{about} {source(record)}"), table(head, rows)]
 
@@ -509,7 +509,7 @@ linear cores with low-rank transitions that do; in the fall that was looked into
 got a transition that outweighed the words. Points by which a look at dev fell below one before it, at the most over all
 cases and seeds:"""
 
-_CHAIN_RATE = """`tag train --chain-rate` has the chain's own scores learn at a share of the rate; it was not used in the
+_CHAIN_RATE = """`tag train --chain-lr-scale` has the chain's own scores learn at a share of the rate; it was not used in the
 tables. LC rank 64 + unary on English EWT, BiLSTM, Adam, the first steps of the same schedule, a look every {every} of them,
 {seeds} seeds:"""
 

@@ -283,7 +283,16 @@ class ChainPerceptron(ChainHead):
 
 def test_a_head_of_the_tagger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(HEADS, "perceptron", Head("structured perceptron", ChainPerceptron, ("rank", "beam")))
-    words = ["--train", str(write_conllu(tmp_path / "train.conllu", 60)), "--tag", "upos", "--epochs", "8", "--tokens", "64"]
+    words = [
+        "--train",
+        str(write_conllu(tmp_path / "train.conllu", 60)),
+        "--tag",
+        "upos",
+        "--epochs",
+        "8",
+        "--batch-tokens",
+        "64",
+    ]
     run = ["tag", "train", *words, "--loss", "perceptron", "--rank", "2", "--out", str(tmp_path / "model"), "--json"]
     assert command(run) == 0
     told = json.loads(capsys.readouterr().out)

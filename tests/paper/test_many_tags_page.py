@@ -144,7 +144,7 @@ def test_falls_are_told(written, tmp_path):
     results["run_ewt_bilstm-adam_lc-rank_seed2"]["curve"] = [[20, 80.0], [40, 35.5], [60, 90.0]]
     text = words(written(results))
     assert "seeds: ChainCRF 0.0, token cross-entropy 0.0, LC all tags 0.0, LC rank 64 + unary 44.5, LC sampled 0.0" in text
-    assert "--chain-rate" not in text
+    assert "--chain-lr-scale" not in text
     rows = [
         {"chain_rate": share, "seed": seed, "fall": fall + seed, "curve": [[20, 50.0, 40.0], [40, 80.0 + seed, 70.0 + seed]]}
         for share, fall in ((1.0, 30.0), (0.1, 0.5))
@@ -153,7 +153,7 @@ def test_falls_are_told(written, tmp_path):
     path = tmp_path / "rates.json"
     write_record(path, command="python x", settings={"steps": 40, "every": 20, "seeds": 2}, results=rows, seed=1)
     page = written(results, chain_rates=path)
-    assert "| `--chain-rate` | largest fall, points | after 40 steps, % | emissions alone, % |" in page
+    assert "| `--chain-lr-scale` | largest fall, points | after 40 steps, % | emissions alone, % |" in page
     assert "| 1 | 32.0 | 81.50 | 71.50 |\n| 0.1 | 2.5 | 81.50 | 71.50 |" in page
     assert "a look every 20 of them, 2 seeds: `python x`" in words(page)
 

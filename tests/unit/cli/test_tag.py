@@ -16,7 +16,7 @@ from linearcore.tagging import Tagger
 from tests.fresh_python import SOURCE, fresh_python
 from tests.tagged_text import conllu, sentences, write_conllu
 
-QUICK = ("--epochs", "8", "--tokens", "128", "--hidden", "16")
+QUICK = ("--epochs", "8", "--batch-tokens", "128", "--hidden", "16")
 
 
 def run(*words):
@@ -205,7 +205,7 @@ def test_eval_prints_tables(files, capsys):
     out = capsys.readouterr().out
     for word in ("unknown", "NOUN", "recall"):
         assert word in out
-    assert out.splitlines()[0].endswith("sentences right")
+    assert out.splitlines()[0].endswith("sentences correct")
 
 
 def test_eval_of_entities(tmp_path, capsys):

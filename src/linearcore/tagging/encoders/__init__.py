@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 from linearcore._checks import one_of
 from linearcore.tagging.encoders._bilstm import BiLSTM
-from linearcore.tagging.encoders._encoder import Encoder, Numbers
+from linearcore.tagging.encoders._encoder import Encoder, WordFeatures
 
 if TYPE_CHECKING:
     from linearcore.tagging.encoders._transformer import TransformerEncoder
 
-__all__ = ["BiLSTM", "Encoder", "Numbers", "TransformerEncoder", "encoder_class"]
+__all__ = ["BiLSTM", "Encoder", "TransformerEncoder", "WordFeatures", "encoder_class"]
 
 
 def encoder_class(kind: str) -> type[Encoder]:

@@ -9,10 +9,10 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from linearcore._checks import complaint
-from linearcore.tagging.encoders._encoder import Encoder, Numbers
+from linearcore.tagging.encoders._encoder import Encoder, WordFeatures
 from linearcore.tagging.encoders._spelling import FEATURES, spelling
 
-#: Numbers of words: padding, and every word that training has not.
+#: WordFeatures of words: padding, and every word that training has not.
 PADDING, UNKNOWN = 0, 1
 _FIRST = 2
 #: A word seen c times in training is hidden from the network with probability α/(α + c), so that it learns what to do with
@@ -40,7 +40,7 @@ class BiLSTM(Encoder):
     Example:
         >>> encoder = BiLSTM(["the", "cat", "sat"])
         >>> sentences = [["the", "cat", "sat"], ["the", "mat"]]
-        >>> inputs = encoder.collate([encoder.numbers(words) for words in sentences], length=3)
+        >>> inputs = encoder.collate([encoder.featurize(words) for words in sentences], length=3)
         >>> encoder(torch.tensor([[True, True, True], [True, True, False]]), **inputs).shape
         torch.Size([2, 3, 512])
 
@@ -89,13 +89,13 @@ class BiLSTM(Encoder):
         hiding = torch.tensor(chances) if counts is not None else torch.zeros(len(words) + _FIRST)
         self.register_buffer("hiding", hiding)
 
-    def numbers(self, words: Sequence[str]) -> Numbers:
+    def featurize(self, words: Sequence[str]) -> WordFeatures:
         places = torch.tensor([self._places.get(word, UNKNOWN) for word in words], dtype=torch.int32)
         if self.spelling is None:
             return (places,)
         return places, torch.tensor([spelling(word, self.buckets) for word in words], dtype=torch.int32).view(-1, FEATURES)
 
-    def collate(self, sentences: Sequence[Numbers], length: int) -> dict[str, Tensor]:
+    def collate(self, sentences: Sequence[WordFeatures], length: int) -> dict[str, Tensor]:
         names = ("words",) if self.spelling is None else ("words", "spelling")
         return {name: _padded([sentence[i] for sentence in sentences], length) for i, name in enumerate(names)}
 

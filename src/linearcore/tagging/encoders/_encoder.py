@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 from torch import Tensor, nn
 
 #: A sentence as an encoder sees it: tensors on the CPU whose first dimension is the encoder's own business.
-Numbers = tuple[Tensor, ...]
+WordFeatures = tuple[Tensor, ...]
 
 
 class Encoder(nn.Module, ABC):
@@ -16,7 +16,7 @@ class Encoder(nn.Module, ABC):
 
     Three steps, so that the first is done once a sentence and not once an epoch:
 
-        numbers = [encoder.numbers(words) for words in sentences]       # look up, spell, cut into sub-words
+        numbers = [encoder.featurize(words) for words in sentences]       # look up, spell, cut into sub-words
         inputs = encoder.collate(numbers, length=max(map(len, sentences)))   # tensors of one batch, padded
         hidden = encoder(mask, **inputs)                                # mask (B, L), True at words
 
@@ -31,11 +31,11 @@ class Encoder(nn.Module, ABC):
     width: int
 
     @abstractmethod
-    def numbers(self, words: Sequence[str]) -> Numbers:
+    def featurize(self, words: Sequence[str]) -> WordFeatures:
         """A sentence as tensors. Words may be anything, also what training has never seen."""
 
     @abstractmethod
-    def collate(self, sentences: Sequence[Numbers], length: int) -> dict[str, Tensor]:
+    def collate(self, sentences: Sequence[WordFeatures], length: int) -> dict[str, Tensor]:
         """The keyword arguments of `forward` for a batch, on the CPU, padded to `length` words."""
 
     @abstractmethod

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from linearcore._checks import complaint
 from linearcore._extras import require
-from linearcore.tagging._pretrained import empty_encoder, in_one_line, pretrained_encoder, pretrained_tokenizer
-from linearcore.tagging.encoders._encoder import Encoder, Numbers
+from linearcore.tagging._pretrained import empty_encoder, one_line_errors, pretrained_encoder, pretrained_tokenizer
+from linearcore.tagging.encoders._encoder import Encoder, WordFeatures
 from linearcore.tagging.encoders._rows import Rows, collate_rows, cut_into_rows
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class TransformerEncoder(Encoder):
         """
         return cls(pretrained_encoder(path), pretrained_tokenizer(path), max_length=max_length)
 
-    def numbers(self, words: Sequence[str]) -> Numbers:
+    def featurize(self, words: Sequence[str]) -> WordFeatures:
         """The sub-words of all rows one after the other, the rows' lengths, and the place of each word's first sub-word."""
         pieces = self._pieces(words)
         room = None if self.max_length is None else self.max_length - len(self._before) - len(self._after)
@@ -89,7 +89,7 @@ class TransformerEncoder(Encoder):
             pieces[word].append(number)
         return [piece or [self._unknown] for piece in pieces]
 
-    def collate(self, sentences: Sequence[Numbers], length: int) -> dict[str, Tensor]:
+    def collate(self, sentences: Sequence[WordFeatures], length: int) -> dict[str, Tensor]:
         """`input_ids` and `attention_mask` (rows, sub-words), and `index` (B, length), from a word into the two."""
         pad = self.tokenizer.pad_token_id
         return collate_rows([Rows(*sentence) for sentence in sentences], length, 0 if pad is None else pad)
@@ -113,7 +113,7 @@ class TransformerEncoder(Encoder):
         if not (folder / "config.json").is_file():
             advice = "save the tagger again, or copy all of its folder"
             raise ValueError(complaint("folder", "hold config.json of a transformer", "none", advice))
-        with in_one_line(folder):
+        with one_line_errors(folder):
             config = AutoConfig.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
         tokenizer = pretrained_tokenizer(folder)
         # Every weight will be overwritten: drawing them is no reason to move the caller's random numbers.

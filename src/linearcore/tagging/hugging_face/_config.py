@@ -8,7 +8,7 @@ from transformers import AutoConfig, PretrainedConfig
 
 from linearcore.forms import FORMS
 from linearcore.heads import ChainHead
-from linearcore.tagging._heads import ChainSettings, check_share
+from linearcore.tagging._heads import ChainSettings, check_fraction
 
 _OPTIONS = tuple(option.name for option in fields(ChainSettings))
 
@@ -40,7 +40,7 @@ class ChainConfig(PretrainedConfig):
     ) -> None:
         given = {name: others.pop(name) for name in _OPTIONS if name in others}
         settings = ChainSettings(**given)
-        check_share("dropout", dropout)
+        check_fraction("dropout", dropout)
         # First: it says how attention is computed to the configurations in it, and would forget what the encoder says.
         super().__init__(**others)
         self.encoder: PretrainedConfig | None = AutoConfig.for_model(**encoder) if isinstance(encoder, Mapping) else encoder
@@ -74,9 +74,9 @@ class ChainConfig(PretrainedConfig):
         return [self.id2label[index] for index in range(self.num_labels)]
 
     @property
-    def width(self) -> int:
+    def beam_width(self) -> int:
         """Of the beam that decodes; 0 is exact search."""
-        return self.settings.width(self.num_labels)
+        return self.settings.beam_width(self.num_labels)
 
     def head(self) -> ChainHead | None:
         """The head on top, with fresh scores; None for token cross-entropy.

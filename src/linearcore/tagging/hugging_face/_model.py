@@ -17,7 +17,7 @@ from linearcore._checks import complaint
 from linearcore._typing import compute_dtype
 from linearcore.tagging._heads import ChainSettings
 from linearcore.tagging._model import IGNORED
-from linearcore.tagging._pretrained import empty_encoder, in_one_line, pretrained_encoder, pretrained_tokenizer
+from linearcore.tagging._pretrained import empty_encoder, one_line_errors, pretrained_encoder, pretrained_tokenizer
 from linearcore.tagging.hugging_face._config import ChainConfig
 from linearcore.tagging.hugging_face._local_logits import best_labels, local_logits
 from linearcore.tagging.hugging_face._word_starts import kinds_of_tokens, kinds_without_tokenizer, word_starts
@@ -117,9 +117,9 @@ class ChainForTokenClassification(PreTrainedModel):
         """
         options.setdefault("use_safetensors", True)
         path, must = pretrained_model_name_or_path, "be a folder or name of a saved chain"
-        with in_one_line(path, must, "other encoders go into `from_encoder`"):
+        with one_line_errors(path, must, "other encoders go into `from_encoder`"):
             found: Any = super().from_pretrained(path, *args, **options)
-        (found[0] if isinstance(found, tuple) else found)._restore_rules()
+        (found[0] if isinstance(found, tuple) else found)._restore_constraints()
         loaded: Self = found
         return loaded
 
@@ -159,7 +159,7 @@ class ChainForTokenClassification(PreTrainedModel):
             sites = labels != IGNORED if word_mask is None and labels is not None else None
             sites = self.sites(input_ids, attention_mask, word_mask) if sites is None else sites
             with torch.autocast(emissions.device.type, enabled=False):
-                found = best_labels(self.head, emissions, sites, self.config.width)
+                found = best_labels(self.head, emissions, sites, self.config.beam_width)
                 logits = local_logits(self.head, emissions, sites, found)
         output = TokenClassifierOutput(
             loss=loss,
@@ -181,7 +181,9 @@ class ChainForTokenClassification(PreTrainedModel):
         """The names of the best labels, one for each site of each text; arguments as in `forward`."""
         emissions, _ = self._emissions(input_ids, attention_mask, token_type_ids, position_ids)
         sites, names = self.sites(input_ids, attention_mask, word_mask), self.config.labels
-        found = emissions.argmax(-1) if self.head is None else best_labels(self.head, emissions, sites, self.config.width)
+        found = (
+            emissions.argmax(-1) if self.head is None else best_labels(self.head, emissions, sites, self.config.beam_width)
+        )
         return [[names[label] for label in row[on].tolist()] for row, on in zip(found, sites, strict=True)]
 
     def sites(self, input_ids: Tensor, attention_mask: Tensor | None = None, word_mask: Tensor | None = None) -> Tensor:
@@ -235,7 +237,7 @@ class ChainForTokenClassification(PreTrainedModel):
             nn.init.normal_(self.projection.weight, 0.0, getattr(self.config.encoder, "initializer_range", 0.02))
             nn.init.zeros_(self.projection.bias)
 
-    def _restore_rules(self) -> None:
+    def _restore_constraints(self) -> None:
         """Fills in the head's constraints: they are no part of its state, and transformers empties such buffers."""
         if self.head is not None and self.head.constraints is not None:
             for name, buffer in self.head.named_buffers(recurse=False):

@@ -29,7 +29,7 @@ def blocks(lines: Iterable[str], name: str) -> Iterator[tuple[int, list[str]]]:
         if line and not line.isspace():
             block.append(line)
             if len(block) > LONGEST_SENTENCE:
-                raise too_long(name, number - LONGEST_SENTENCE)
+                raise sentence_too_long(name, number - LONGEST_SENTENCE)
         elif block:
             yield number - len(block), block
             block = []
@@ -37,7 +37,9 @@ def blocks(lines: Iterable[str], name: str) -> Iterator[tuple[int, list[str]]]:
         yield number - len(block) + 1, block
 
 
-def too_long(name: str, line: int, what: str = "lines", advice: str = "put a blank line after each sentence") -> ReaderError:
+def sentence_too_long(
+    name: str, line: int, what: str = "lines", advice: str = "put a blank line after each sentence"
+) -> ReaderError:
     """The error for a sentence that never ends."""
     wrong = f"the sentence that begins here has more than {LONGEST_SENTENCE:,} {what}"
     return ReaderError.at(name, line, wrong, advice)
@@ -56,7 +58,7 @@ class Preamble:
         self._first = self._first if self.lines else first
         self.lines += [*block, ""]
         if len(self.lines) > LONGEST_SENTENCE:
-            raise too_long(self._name, self._first)
+            raise sentence_too_long(self._name, self._first)
 
     def before(self, first: int, block: list[str], rows: list[int]) -> tuple[int, list[str], list[int]]:
         """First line, lines and rows of a sentence with the kept lines before it; nothing is kept any more."""

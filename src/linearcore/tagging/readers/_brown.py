@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from linearcore.tagging.readers._error import ReaderError, shown
+from linearcore.tagging.readers._error import ReaderError, quote
 from linearcore.tagging.readers._sentence import Sentence
 
 #: The 500 texts of the zip, ca01 to cr09; besides them it holds a table of contents and the like.
@@ -36,5 +36,5 @@ def brown(lines: Iterable[str], name: str, with_tags: bool) -> Iterator[Sentence
         words, _, tags = (list(parts) for parts in zip(*pairs, strict=True))
         if "" in words or "" in tags:
             wrong = next(token for token, (word, _, tag) in zip(tokens, pairs, strict=True) if not word or not tag)
-            raise ReaderError.at(name, number, f"{shown(wrong)} is not word/tag", "write both with a slash between them")
+            raise ReaderError.at(name, number, f"{quote(wrong)} is not word/tag", "write both with a slash between them")
         yield Sentence.of_pairs(words, tags, with_tags, number)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from linearcore.tagging.readers._blocks import Preamble, blocks
-from linearcore.tagging.readers._error import ReaderError, shown
+from linearcore.tagging.readers._error import ReaderError, quote
 from linearcore.tagging.readers._sentence import Sentence
 from linearcore.tagging.readers._tag_columns import CONLLU_NAMES, TagColumns
 
@@ -96,7 +96,7 @@ def _word_rows(block: list[str], head: int, name: str, first: int, check_ids: bo
             empty += 1
         else:
             advice = "write a number, a range such as 1-2, or an empty node such as 1.1"
-            raise ReaderError.at(name, first + row, f"{shown(identifier)} is no id", advice)
+            raise ReaderError.at(name, first + row, f"{quote(identifier)} is no id", advice)
     if check_ids and covered > len(rows):
         wrong = f"a range goes up to word {covered}, and the sentence has {len(rows)}"
         raise ReaderError.at(name, first, wrong, "end the range at a word of the sentence")

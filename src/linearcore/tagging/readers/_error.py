@@ -23,6 +23,6 @@ class ReaderError(ValueError):
         return cls(f"{place}: {wrong}; {advice}")
 
 
-def shown(text: str, longest: int = 40) -> str:
+def quote(text: str, longest: int = 40) -> str:
     """`text` in quotes for a message, cut so that a line of rubbish does not fill the screen."""
     return repr(text if len(text) <= longest else text[: longest - 1] + "…")

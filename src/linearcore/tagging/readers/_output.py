@@ -46,7 +46,7 @@ def write_sentence(stream: TextStream, sentence: Sentence, tags: list[str], colu
         columns: where the tags go.
 
     Raises:
-        ValueError: as `Sentence.tagged`.
+        ValueError: as `Sentence.tagged_lines`.
 
     Example:
         >>> import sys
@@ -56,4 +56,4 @@ def write_sentence(stream: TextStream, sentence: Sentence, tags: list[str], colu
         dog NOUN y
         <BLANKLINE>
     """
-    stream.write("\n".join(sentence.tagged(tags, columns)) + "\n\n")
+    stream.write("\n".join(sentence.tagged_lines(tags, columns)) + "\n\n")

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from linearcore.tagging.readers._blocks import LONGEST_SENTENCE, too_long
-from linearcore.tagging.readers._error import ReaderError, shown
+from linearcore.tagging.readers._blocks import LONGEST_SENTENCE, sentence_too_long
+from linearcore.tagging.readers._error import ReaderError, quote
 from linearcore.tagging.readers._sentence import Sentence
 
 #: The members of NLTK's zip that are read: `combined/*.mrg`. The `tagged/*.pos` next to them part sentences where they do
@@ -47,11 +47,11 @@ def penn(lines: Iterable[str], name: str, with_tags: bool) -> Iterator[Sentence]
                     opened[-1] = (opened[-1][0], True)
                 opened.append((None, False))
             elif not opened:
-                raise ReaderError.at(name, number, f"{shown(token)} outside of a tree", "balance the brackets")
+                raise ReaderError.at(name, number, f"{quote(token)} outside of a tree", "balance the brackets")
             elif token != ")":
                 label, is_full = opened[-1]
                 if is_full:
-                    raise ReaderError.at(name, number, f"{shown(token)} after a word or a phrase", "write (TAG word)")
+                    raise ReaderError.at(name, number, f"{quote(token)} after a word or a phrase", "write (TAG word)")
                 opened[-1] = (token, False) if label is None else (label, True)
                 if label is not None:
                     words.append(token)
@@ -64,6 +64,6 @@ def penn(lines: Iterable[str], name: str, with_tags: bool) -> Iterator[Sentence]
                     yield Sentence.of_pairs(words, tags, with_tags, first)
                     words, tags = [], []
         if len(words) > LONGEST_SENTENCE or len(opened) > LONGEST_SENTENCE:
-            raise too_long(name, first, "words or brackets", "balance the brackets")
+            raise sentence_too_long(name, first, "words or brackets", "balance the brackets")
     if opened:
         raise ReaderError.at(name, first, "the tree that begins here is never closed", "balance the brackets")

@@ -69,7 +69,7 @@ def _sentences(file: str, columns: TagColumns | None, format: str, check_ids: bo
         for sentence in sentences:
             has_sentence = True
             if not has_tag and columns is not None and sentence.tags is not None:
-                has_tag = any(tag != columns.nothing for tag in sentence.tags)
+                has_tag = any(tag != columns.empty_tag for tag in sentence.tags)
             yield sentence
     if not has_sentence:
         raise ReaderError.at(file, None, "there is no sentence in it", "pass a file with a word a line")

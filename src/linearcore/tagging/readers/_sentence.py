@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from linearcore._checks import complaint
-from linearcore.tagging.readers._error import shown
+from linearcore.tagging.readers._error import quote
 from linearcore.tagging.readers._tag_columns import LAST, TagColumns
 
 _CELL, _GAP = re.compile("[^ ]+"), re.compile(" +")
@@ -26,7 +26,7 @@ class Sentence:
 
     Example:
         >>> sentence = Sentence(["Cats", "sleep"], None, ["# a comment", "Cats\\tNN", "sleep\\t?"], [1, 2], line=1)
-        >>> sentence.tagged(["NNS", "VBP"], TagColumns.parse("last"))
+        >>> sentence.tagged_lines(["NNS", "VBP"], TagColumns.parse("last"))
         ['# a comment', 'Cats\\tNNS', 'sleep\\tVBP']
     """
 
@@ -43,7 +43,7 @@ class Sentence:
         lines = [f"{word}\t{tag}" for word, tag in zip(words, tags, strict=True)]
         return cls(words, tags if with_tags else None, lines, list(range(len(words))), line)
 
-    def tagged(self, tags: list[str], columns: TagColumns) -> list[str]:
+    def tagged_lines(self, tags: list[str], columns: TagColumns) -> list[str]:
         """The lines with these tags in the tag columns and everything else as it was.
 
         A column one beyond the last is added. In a file of bare words "last" is such a column: the words are never replaced.
@@ -94,4 +94,4 @@ def _check_cell(value: str, separators: str) -> None:
     if not value or any(separator in value for separator in separators):
         must = "be non-empty and free of what separates cells and lines"
         advice = "rename the tag, or write to a file whose columns are separated by tabs"
-        raise ValueError(complaint("tags", must, shown(value), advice))
+        raise ValueError(complaint("tags", must, quote(value), advice))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from linearcore._checks import complaint
-from linearcore.tagging.readers._error import ReaderError, shown
+from linearcore.tagging.readers._error import ReaderError, quote
 
 #: The columns of CoNLL-U in their order.
 CONLLU_NAMES = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
@@ -67,7 +67,7 @@ class TagColumns:
         return LAST in self.indices
 
     @property
-    def nothing(self) -> str:
+    def empty_tag(self) -> str:
         """The tag of a word that has none in any of the columns."""
         return self.join(["_"] * len(self.indices))
 
@@ -86,7 +86,7 @@ class TagColumns:
         values = tag.split(" ")
         if len(values) != len(self.indices):
             must = f"have a part for each of the {len(self.indices)} columns {self}"
-            raise ValueError(complaint("tags", must, shown(tag), "write with the columns that the tags were read from"))
+            raise ValueError(complaint("tags", must, quote(tag), "write with the columns that the tags were read from"))
         return values
 
     def read(self, cells: Sequence[tuple[str, ...]], name: str, numbers: Sequence[int]) -> list[str]:
@@ -110,7 +110,7 @@ class TagColumns:
             # All cells at once: a loop over them would take longer than everything else that is done to a sentence.
             if len(values) > 1 and " " in "".join(found):
                 row = next(row for row, value in enumerate(found) if " " in value)
-                wrong = f"column {column} holds {shown(found[row])}, and {self} joins its columns by a space"
+                wrong = f"column {column} holds {quote(found[row])}, and {self} joins its columns by a space"
                 raise ReaderError.at(name, numbers[row], wrong, "replace the space in the file, or take the column alone")
         return list(values[0]) if len(values) == 1 else list(map(" ".join, zip(*values, strict=True)))
 

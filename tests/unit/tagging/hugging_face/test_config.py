@@ -35,7 +35,7 @@ def test_surrogate_and_form_reach_the_head():
 
 @pytest.mark.parametrize(("beam", "labels", "width"), [(None, 600, 0), (None, 601, 16), (5, 2, 5), (0, 1000, 0)])
 def test_many_labels_are_decoded_with_a_beam(beam, labels, width):
-    assert ChainConfig(beam=beam, num_labels=labels).width == width
+    assert ChainConfig(beam=beam, num_labels=labels).beam_width == width
 
 
 def test_json_out_and_in_is_the_same(tmp_path):

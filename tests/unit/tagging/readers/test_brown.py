@@ -19,7 +19,7 @@ def test_a_sentence_a_line():
 def test_written_as_pairs():
     (sentence,) = read("The/at jury/nn", with_tags=False)
     assert sentence.tags is None
-    assert sentence.tagged(["x", "y"], TagColumns.parse("tag")) == ["The\tx", "jury\ty"]
+    assert sentence.tagged_lines(["x", "y"], TagColumns.parse("tag")) == ["The\tx", "jury\ty"]
 
 
 @pytest.mark.parametrize("token", ["word", "/nn", "word/", "/"])

@@ -32,7 +32,7 @@ def test_leaves_of_trees():
 def test_written_as_pairs():
     sentence = read(TREES, with_tags=False)[1]
     assert sentence.tags is None
-    assert sentence.tagged(["(", "N"], TagColumns.parse("tag")) == ["-LRB-\t(", "x\tN"]
+    assert sentence.tagged_lines(["(", "N"], TagColumns.parse("tag")) == ["-LRB-\t(", "x\tN"]
 
 
 @pytest.mark.parametrize(
