@@ -54,7 +54,7 @@ Keywords = dict[str, Any]
 
 
 def _option(help: str, check: Callable[[str, Any], object], keywords: Callable[[Any], Keywords] | None = None) -> Any:
-    """Returns an optional field with its `--help` text, its check, and the conversion of a value to arguments of the head."""
+    """Returns an optional field with its `--help` text, its check, and the conversion of a value to head arguments."""
     return field(default=None, metadata={"help": help, "check": check, "keywords": keywords})
 
 
@@ -156,10 +156,10 @@ class ChainSettings(HeadSettings):
     """`HeadSettings` plus the options that only `hugging_face.ChainConfig` has.
 
     Attributes:
-        surrogate: arguments of `LinearCore` ("lc" only): base (a name), tau, sides, sharpness; default: those of `LinearCore`.
+        surrogate: arguments of `LinearCore` ("lc" only): base (a name), tau, sides, sharpness; all optional.
         form: "logodds", "pairwise" or "centered" ("lc" only); the default is "logodds".
-        normalize: use the mean over the candidates (True) or the sum (False), as in `LinearCoreChain` ("lc" only); the default
-            is that of the form. It is always saved; configurations of earlier versions without it use the sum.
+        normalize: use the mean over the candidates (True) or the sum (False), as in `LinearCoreChain` ("lc" only); the
+            default is that of the form. It is always saved; configurations of earlier versions without it use the sum.
         constraints: "bio", "bioes" or "bmes": enforce this scheme, given by the label names, in training and decoding.
     """
 

@@ -150,7 +150,7 @@ def _enable_prefix_space(tokenizer: "PreTrainedTokenizerBase") -> None:
 
 
 def _no_pooling(config: "PretrainedConfig") -> dict[str, bool]:
-    """Returns the option that disables the pooling layer, if the model has one; its weights would be saved and decayed unused."""
+    """Returns the option that disables the pooling layer, if the model has one, so no unused weights are saved."""
     from transformers import MODEL_MAPPING
 
     kind = MODEL_MAPPING.get(type(config), None)

@@ -3,7 +3,7 @@
 import pytest
 
 from linearcore.tagging.readers import ReaderError, TagColumns
-from linearcore.tagging.readers._blocks import LONGEST_SENTENCE
+from linearcore.tagging.readers._blocks import MAX_SENTENCE_LINES
 from linearcore.tagging.readers._conllu import conllu
 
 TEXT = """\
@@ -162,7 +162,7 @@ def test_messages(text, message):
 @pytest.mark.parametrize(("text", "line"), [("# a\n", 1), ("\n# a\n", 2), ("1\ta\n", 1)], ids=["comments", "parts", "words"])
 def test_message_for_sentences_without_an_end(text, line):
     with pytest.raises(ReaderError) as caught:
-        read(text * (LONGEST_SENTENCE + 1))
+        read(text * (MAX_SENTENCE_LINES + 1))
     wrong = "the sentence that begins here has more than 100,000 lines; put a blank line after each sentence"
     assert str(caught.value) == f"x.conllu:{line}: {wrong}"
 

@@ -11,7 +11,7 @@ import pytest
 
 from linearcore.tagging.readers import ReaderError
 from linearcore.tagging.readers import _lines as line_reader
-from linearcore.tagging.readers._lines import LONGEST_LINE, text_lines
+from linearcore.tagging.readers._lines import MAX_LINE_BYTES, text_lines
 from linearcore.tagging.readers._open import Source
 
 TEXT = "Füße\tNOUN\nsind\tAUX\n\nkalt\tADJ\n"
@@ -105,10 +105,10 @@ def test_members_are_in_order_and_without_what_systems_add(tmp_path):
         (b"a b\rc d\r", r":1: a carriage return that ends no line"),
         (b"a\r\r\n", r":1: a carriage return that ends no line"),
         (
-            b"a\n" + b"x" * (LONGEST_LINE + 1) + b"\n",
+            b"a\n" + b"x" * (MAX_LINE_BYTES + 1) + b"\n",
             r":2: the line has more than 1,048,576 bytes; pass a text with one word",
         ),
-        (b"a\n" + b"x" * LONGEST_LINE + b"\0", ":2: a NUL byte"),
+        (b"a\n" + b"x" * MAX_LINE_BYTES + b"\0", ":2: a NUL byte"),
         (b"BZh91AY&SY", ": bzip2 is not read; unpack it, or pack it as .xz, .gz or .zip"),
         (b"PK\x05\x06" + bytes(18), ": the archive holds no file; pack the text into it"),
     ],
@@ -122,8 +122,8 @@ def test_messages_about_the_text(tmp_path, data, message):
 
 
 def test_a_line_as_long_as_allowed(tmp_path):
-    (tmp_path / "text").write_bytes(b"a\n" + b"x" * LONGEST_LINE + b"\nb")
-    assert list(map(len, read(tmp_path / "text"))) == [1, LONGEST_LINE, 1]
+    (tmp_path / "text").write_bytes(b"a\n" + b"x" * MAX_LINE_BYTES + b"\nb")
+    assert list(map(len, read(tmp_path / "text"))) == [1, MAX_LINE_BYTES, 1]
 
 
 @pytest.mark.parametrize("kind", ["xz", "gz", "zip"])
