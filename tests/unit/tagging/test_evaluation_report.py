@@ -93,5 +93,5 @@ def test_entities():
 
 
 def test_message_without_words():
-    with pytest.raises(ValueError, match="`evaluation` must have seen a sentence"):
+    with pytest.raises(ValueError, match="`evaluation` must have a sentence"):
         evaluation_report(Evaluation())

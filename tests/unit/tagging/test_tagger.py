@@ -48,7 +48,7 @@ def test_any_word_can_be_tagged():
 
 
 def test_one_string_is_no_sentence():
-    with pytest.raises(TypeError, match="`words` must be a list of words, got one string; split it"):
+    with pytest.raises(TypeError, match="`words` must be a list of words, got a string; split it"):
         make().tag("a dog")
 
 

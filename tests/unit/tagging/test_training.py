@@ -126,7 +126,7 @@ def test_an_interrupted_run_is_saved_and_goes_on(tmp_path):
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt_once_it_runs, daemon=True).start()
-    with pytest.raises(StoppedError, match=r"stopped in epoch .* the same command goes on from there"):
+    with pytest.raises(StoppedError, match=r"stopped in epoch .* run the same command again to resume"):
         train(DATA, DEV, Training(epochs=500, patience=500, batch_tokens=64), out=out, save_every=0.0)
     state = read_store(out / FOLDER, KIND).settings["state"]
     assert state["epoch"] + state["batch"] > 0
@@ -164,7 +164,7 @@ def test_nothing_to_train_on():
 
 
 def test_a_loss_that_runs_away_is_said():
-    with pytest.raises(FloatingPointError, match="the loss is not a number in epoch"):
+    with pytest.raises(FloatingPointError, match="the loss is NaN in epoch"):
         train(DATA, DEV, Training(optimizer="sgd", lr=1e30, clip=1e30, epochs=4, batch_tokens=64))
 
 

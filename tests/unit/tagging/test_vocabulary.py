@@ -26,7 +26,7 @@ def test_inflated():
     assert found.encode(["VERB"]) == [2]
     assert Vocabulary.of(SENTENCES).inflate(4, num_columns=2).tags[-1] == "never-0001 never-0001"
     assert len(found.inflate(8).tags) == len(set(found.inflate(8).tags)) == 8
-    with pytest.raises(ValueError, match="`inflate` must be at least 3, the tags in the data, got 2"):
+    with pytest.raises(ValueError, match="`inflate` must be at least 3, the number of tags in the data, got 2"):
         Vocabulary.of(SENTENCES).inflate(2)
 
 

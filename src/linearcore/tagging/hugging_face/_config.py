@@ -56,7 +56,7 @@ class ChainConfig(PretrainedConfig):
         return config
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns a dictionary, as in transformers, that always has `normalize`, so a new default cannot change the model."""
+        """Returns a dictionary, as in transformers, that always has `normalize`, so a new default has no effect on it."""
         values: dict[str, Any] = super().to_dict()
         if values.get("form") is not None and values.get("normalize") is None:
             values["normalize"] = FORMS[values["form"]].is_mean

@@ -18,8 +18,8 @@ class Sentence:
         words: the words, at least one.
         tags: one tag per word, or None if tags were not requested.
         lines: all lines of the sentence without line ends, including comments, CoNLL-U ranges and empty nodes, and lines
-            before the sentence such as -DOCSTART-. For the Penn Treebank and the Brown corpus, which do not have one line per word,
-            they are `word<TAB>tag`.
+            before the sentence such as -DOCSTART-. For the Penn Treebank and the Brown corpus, which do not have one line
+            per word, they are `word<TAB>tag`.
         rows: index in `lines` of each word.
         line: line number, from 1, of the first of these lines in the file.
         is_conllu: whether the lines have the ten columns of CoNLL-U.

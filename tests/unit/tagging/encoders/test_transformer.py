@@ -75,7 +75,7 @@ def test_a_shorter_row_may_be_asked_for():
 
 @pytest.mark.parametrize("max_length", [2, 65])
 def test_a_row_that_holds_no_word_or_too_much_is_refused(max_length):
-    with pytest.raises(ValueError, match=r"`max_length` must be between 3 and the model's 64, got \d+; leave it out"):
+    with pytest.raises(ValueError, match=r"`max_length` must be between 3 and the model's 64 positions, got \d+; omit it"):
         encoder_of(max_length=max_length)
 
 
@@ -164,13 +164,13 @@ def test_weights_of_another_model_are_refused(tmp_path):
     write_encoder(tmp_path)
     tiny_bert(18, layers=1).save_pretrained(tmp_path / "other")
     (tmp_path / "other" / "model.safetensors").rename(tmp_path / "model.safetensors")
-    with pytest.raises(ValueError, match=r"`path` must hold all weights of the encoder, got 16 that are not there"):
+    with pytest.raises(ValueError, match=r"`path` must contain all weights of the encoder, got 16 missing weights"):
         TransformerEncoder.from_pretrained(tmp_path)
 
 
 def test_a_model_with_a_decoder_is_refused(tmp_path):
     transformers.T5Config(d_model=8, num_layers=1, num_heads=1, d_ff=8).save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match=r"`path` must be an encoder, got t5 in .*; take one such as BERT"):
+    with pytest.raises(ValueError, match=r"`path` must be an encoder, got t5 in .*; use one such as BERT"):
         TransformerEncoder.from_pretrained(tmp_path)
 
 
@@ -182,7 +182,7 @@ def test_a_slow_tokenizer_is_refused(tmp_path, monkeypatch):
 
 
 def test_files_that_save_did_not_write_are_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"`folder` must hold config\.json of a transformer, got none"):
+    with pytest.raises(ValueError, match=r"`folder` must contain config\.json of a transformer, got none"):
         TransformerEncoder.load(tmp_path, {})
     (tmp_path / "config.json").write_text('{"model_type": "nothing"}')
     with pytest.raises(ValueError, match="`path` must be a Hugging Face encoder") as error:

@@ -73,7 +73,7 @@ def test_padding_begins_nothing_and_the_first_after_it_does():
 def test_marks_at_the_end_of_words_and_foreign_vocabularies_are_refused():
     inner = tokenizers.Tokenizer(tokenizers.models.WordLevel({"a</w>": 0, "b": 1, "b</w>": 2}, unk_token="b"))
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=inner)
-    with pytest.raises(ValueError, match=r"`tokenizer` must mark where words begin, got one that marks where they end"):
+    with pytest.raises(ValueError, match=r"`tokenizer` must mark where words start, got one that marks where they end"):
         kinds_of_tokens(tokenizer, 3)
-    with pytest.raises(ValueError, match=r"`tokenizer` must have at most the encoder's 9 entries, got 18; take the"):
+    with pytest.raises(ValueError, match=r"`tokenizer` must have at most the encoder's 9 entries, got 18; use the"):
         kinds_of_tokens(word_piece(), 9)
