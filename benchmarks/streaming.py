@@ -133,7 +133,7 @@ def measure(megabytes: int, seed: int, folder: Path) -> dict[str, Any]:
         "first_half_median_mib": round(statistics.median(settled[: middle or 1]) / 2**20, 1),
         "second_half_median_mib": round(statistics.median(settled[middle:]) / 2**20, 1),
         "resident_mib": [round(size / 2**20, 1) for size in sizes[:: max(1, len(sizes) // 40)]],
-        "tag_accuracy_on_dev": tagger.told["dev_accuracy"],
+        "tag_accuracy_on_dev": tagger.metadata["dev_accuracy"],
     }
 
 

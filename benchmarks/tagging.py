@@ -22,7 +22,7 @@ import torch
 from _harness import command, parsed
 from _tagger import UsageError
 from linearcore.runtime import Progress, read_record, write_record
-from linearcore.tagging import Tagged, Training, digest, train
+from linearcore.tagging import TaggedSentence, Training, digest, train
 from linearcore.tagging.readers import Sentence, read_sentences
 from linearcore_paper.experiments.tagging.text import every_tenth
 
@@ -33,7 +33,7 @@ SETS = {
     "turkish": ("upos+feats", {"all": ["tr_web.conllu.xz", "tr_wiki.conllu.xz"]}),
     "latin": ("upos+feats", {part: [f"la_lasla-{part}.conllu.xz"] for part in ("train", "dev", "test")}),
 }
-Parts = dict[str, list[Tagged]]
+Parts = dict[str, list[TaggedSentence]]
 
 
 def read(name: str, data: Path) -> Parts:
@@ -119,7 +119,7 @@ def summary(runs: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 def measure(name: str, args: argparse.Namespace, progress: Progress) -> None:
     """All runs of one set; the record is written after each."""
     parts, columns = read(name, args.data), SETS[name][0]
-    base = Training(epochs=args.epochs, tokens=args.tokens).filled()
+    base = Training(epochs=args.epochs, batch_tokens=args.tokens).with_defaults()
     settings = base.to_json() | {"set": name, "device": args.device, "tag": columns}
     del settings["loss"], settings["seed"]
     settings["data"] = {part: digest(sentences) for part, sentences in parts.items()}

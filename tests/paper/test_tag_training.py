@@ -93,7 +93,7 @@ def corpus_of(lengths: list[int]) -> Corpus:
     starts = [sum(lengths[:place]) for place in range(len(lengths))]
     words = [[f"w{start + place}" for place in range(length)] for start, length in zip(starts, lengths, strict=True)]
     tags = [torch.arange(start, start + length) for start, length in zip(starts, lengths, strict=True)]
-    return Corpus(encoder, [encoder.numbers(sequence) for sequence in words], tags)
+    return Corpus(encoder, [encoder.featurize(sequence) for sequence in words], tags)
 
 
 @pytest.mark.parametrize("shuffled", [False, True])
@@ -312,7 +312,7 @@ def test_accuracy_is_not_rounded_up_to_the_target():
 def test_looks_take_sequences_from_all_over(count, looked_at):
     corpus = Corpus(BiLSTM(["a"], hidden=4), [()] * count, [torch.tensor([place]) for place in range(count)])
     thinned = tag_training._thinned(corpus)
-    assert len(thinned) == looked_at == len(thinned.numbers)
+    assert len(thinned) == looked_at == len(thinned.features)
     assert int(thinned.tags[0]) == 0 and int(thinned.tags[-1]) >= count - count // looked_at
 
 

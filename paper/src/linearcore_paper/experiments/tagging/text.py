@@ -9,7 +9,7 @@ from typing import TypeVar
 import torch
 
 from linearcore.runtime import complaint
-from linearcore.tagging import Tagged, Vocabulary, digest
+from linearcore.tagging import TaggedSentence, Vocabulary, digest
 from linearcore.tagging.readers import read_sentences
 
 #: Words of a sequence, at the least, and tags after inflation: the paper's.
@@ -63,7 +63,7 @@ class Text:
         hash: a short name of all of it.
     """
 
-    parts: dict[str, list[Tagged]]
+    parts: dict[str, list[TaggedSentence]]
     vocabulary: Vocabulary
     hash: str
 
@@ -90,18 +90,18 @@ def read_text(name: str, folder: Path | None) -> Text:
     found = {part: join(sentences) for part, sentences in parts.items()}
     vocabulary = Vocabulary.of(found["train"])
     if source.inflate is not None:
-        vocabulary = vocabulary.inflated(source.inflate)
+        vocabulary = vocabulary.inflate(source.inflate)
     return Text(found, vocabulary, digest(sequence for part in PARTS for sequence in found[part]))
 
 
-def join(sentences: Iterable[Tagged], least: int = LEAST_WORDS) -> list[Tagged]:
+def join(sentences: Iterable[TaggedSentence], least: int = LEAST_WORDS) -> list[TaggedSentence]:
     """Sentences one after the other, until a sequence has `least` words; the last one may have fewer.
 
     Example:
         >>> join([(["a"], ["x"]), (["b", "c"], ["y", "z"]), (["d"], ["x"])], least=2)
         [(['a', 'b', 'c'], ['x', 'y', 'z']), (['d'], ['x'])]
     """
-    found: list[Tagged] = []
+    found: list[TaggedSentence] = []
     words: list[str] = []
     tags: list[str] = []
     for own_words, own_tags in sentences:
@@ -112,7 +112,7 @@ def join(sentences: Iterable[Tagged], least: int = LEAST_WORDS) -> list[Tagged]:
     return [*found, (words, tags)] if words else found
 
 
-def _read(source: Source, file: str, folder: Path | None) -> list[Tagged]:
+def _read(source: Source, file: str, folder: Path | None) -> list[TaggedSentence]:
     assert folder is not None
     sentences = read_sentences(folder / "tagging" / file, source.tag, check_ids=source.is_numbered_well)
     return [(sentence.words, sentence.tags or []) for sentence in sentences]
@@ -126,7 +126,7 @@ def every_tenth(sentences: Sequence[Some]) -> dict[str, list[Some]]:
     return parts
 
 
-def _made_up(tags: int = 12, sentences: int = 240) -> dict[str, list[Tagged]]:
+def _made_up(tags: int = 12, sentences: int = 240) -> dict[str, list[TaggedSentence]]:
     """Walks over a few tags, each with three successors and forty words, some of which belong to two tags."""
     generator = torch.Generator().manual_seed(2026)
     successors = torch.randint(tags, (tags, 3), generator=generator)

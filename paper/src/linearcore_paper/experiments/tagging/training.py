@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from linearcore.runtime import require
-from linearcore.tagging import Batch, Bucket, Corpus, Stepper, TaggingModel, Training, make_optimizer, rate_at
+from linearcore.tagging import Batch, Bucket, Corpus, Stepper, TaggingModel, Training, lr_at, make_optimizer
 from linearcore.tagging.encoders import BiLSTM, Encoder
 from linearcore_paper.experiments.tagging.methods import METHODS
 from linearcore_paper.experiments.tagging.text import SOURCES, Text, read_text
@@ -122,7 +122,7 @@ def make_stepper(
 ) -> tuple[Stepper, Training]:
     """What does the steps, as CUDA graphs where there is a GPU, and the settings of its learning rate."""
     optimizer = ENCODINGS[plan.encoding].optimizer
-    training = Training(optimizer=optimizer, rate=plan.rate, chain_rate=chain_rate, decay=0.0).filled()
+    training = Training(optimizer=optimizer, lr=plan.rate, chain_lr_scale=chain_rate, weight_decay=0.0).with_defaults()
     is_cuda = model.projection.weight.is_cuda
     dtype = torch.bfloat16 if is_cuda else None
     stepper = Stepper(model, make_optimizer(model, training), _CLIP, dtype, compiled=is_compiled, captured=is_cuda)
@@ -199,7 +199,7 @@ def trained_steps(
     for step in range(steps):
         if step % len(batches) == 0:
             order = torch.randperm(len(batches), generator=generator).tolist()
-        yield step + 1, stepper.step(batches[order[step % len(batches)]], rate_at(step, steps, training))
+        yield step + 1, stepper.step(batches[order[step % len(batches)]], lr_at(step, steps, training))
 
 
 class _Curve:
@@ -235,7 +235,7 @@ def accuracy(model: TaggingModel, batches: list[Batch]) -> float:
 def _thinned(corpus: Corpus) -> Corpus:
     """Every so many sequences: `LOOKED_AT` at the least, and fewer than twice as many; all if there are no more."""
     step = max(1, len(corpus) // LOOKED_AT)
-    return replace(corpus, numbers=corpus.numbers[::step], tags=corpus.tags[::step])
+    return replace(corpus, features=corpus.features[::step], tags=corpus.tags[::step])
 
 
 def is_better(candidate: Mapping[str, Any], best: Mapping[str, Any] | None) -> bool:
