@@ -86,7 +86,7 @@ def test_every_part_names_its_wrong_labels_and_their_rate(toy):
             assert record["results"]["noisy_labels"] == drawn.hash, part
             wrong = float((drawn.labels != clean.labels).double().mean())
             assert record["results"]["realised_rate"] == pytest.approx(wrong, abs=1e-6)
-            assert record["seed"] == (noise.TUNING if part.startswith("tune") else 1)
+            assert record["seed"] == (noise.TUNING_SEED if part.startswith("tune") else 1)
             assert asked["rate"] == (0.0 if part.startswith("run_instance_0_") else 0.4)
 
 

@@ -12,7 +12,7 @@ from linearcore_paper.runner import Settings
 from tests.paper.generated_pages import page_module, section, words
 from tests.paper.made_noise import AREAS, AS_IN_THE_PAPER, made_up
 from tests.paper.outcomes import write_conclusion
-from tests.paper.test_gradient_histogram import described
+from tests.paper.test_gradient_histogram import summarize
 
 PAPER = Settings(scale="paper")
 
@@ -136,8 +136,8 @@ def test_verdicts(written):
 
 def test_pushes_and_the_sweep_have_sections_of_their_own(images, tmp_path):
     runs = {
-        "run_ce_seed1": described({35: 3, 49: 1}, {0: 12}),
-        "run_lc_seed1": described({49: 4}, {0: 9, 49: 3}, alone=({40: 4}, {5: 8})),
+        "run_ce_seed1": summarize({35: 3, 49: 1}, {0: 12}),
+        "run_lc_seed1": summarize({49: 4}, {0: 9, 49: 3}, alone=({40: 4}, {5: 8})),
     }
     conclude(tmp_path, "gradient-histogram", gradient_histogram.conclude(runs, PAPER).as_json())
     rows = [

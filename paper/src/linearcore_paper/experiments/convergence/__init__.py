@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from linearcore_paper.experiments._plain import plain
+from linearcore_paper.experiments._numbers import round_values
 from linearcore_paper.experiments.convergence.data import NOISE, Task
 from linearcore_paper.experiments.convergence.figure import draw
 from linearcore_paper.experiments.convergence.training import (
@@ -88,8 +88,8 @@ def _oracle(settings: Settings) -> dict[str, Any]:
     """What decoding with the true parameters and without transitions comes to."""
     task = SIZES[settings.scale].draw(settings.seed)
     return {
-        "oracle": plain(task.law.oracle_error(task.test), 5),
-        "unary": plain(task.law.unary_error(task.test, task.train), 5),
+        "oracle": round_values(task.law.oracle_error(task.test), 5),
+        "unary": round_values(task.law.unary_error(task.test, task.train), 5),
     }
 
 
@@ -165,7 +165,7 @@ def conclude(results: dict[str, Any], settings: Settings) -> Outcome:
         "steps": size.steps,
         "samples": SAMPLES,
         "rates": list(size.rates),
-        "target": plain(goal, 5),
+        "target": round_values(goal, 5),
         "errors": errors,
         "clock": "seconds of training on the machine under `environment`, without decoding and without compiling, which "
         "took `compile_seconds` (next to none for what the run had compiled before). They differ on any other machine, and "

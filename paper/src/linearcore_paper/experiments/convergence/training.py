@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from linearcore.heads import ChainCRF, ChainSSVM, LinearCoreChain
 from linearcore.proposals import Uniform
 from linearcore.surrogates import LinearCore
-from linearcore_paper.experiments._plain import plain
+from linearcore_paper.experiments._numbers import round_values
 from linearcore_paper.experiments.convergence.data import Chains, Task, wrong_share
 from linearcore_paper.experiments.convergence.explicit_steps import (
     Parameters,
@@ -180,8 +180,8 @@ class Route:
 
     def told(self) -> dict[str, Any]:
         """JSON values."""
-        compiling = None if self.compiling is None else plain(self.compiling, 3)
-        seconds = {name: plain(value, 4) for name, value in self.seconds.items()}
+        compiling = None if self.compiling is None else round_values(self.compiling, 3)
+        seconds = {name: round_values(value, 4) for name, value in self.seconds.items()}
         told = {"path": self.name, "seconds_a_step": seconds, "compile_seconds": compiling}
         return told | ({"not_compiled": self.why_not} if self.why_not else {})
 
@@ -252,7 +252,11 @@ def train(route: Route, task: Task, rate: float, marks: Sequence[int], seed: int
         for _ in range(mark - done):
             path.step(*next(supply))
         seconds, done = seconds + _now(device) - started, mark
-        for key, value in (("step", mark), ("seconds", plain(seconds, 5)), ("error", plain(error_of(path, on), 5))):
+        for key, value in (
+            ("step", mark),
+            ("seconds", round_values(seconds, 5)),
+            ("error", round_values(error_of(path, on), 5)),
+        ):
             curve[key].append(value)
     return curve
 

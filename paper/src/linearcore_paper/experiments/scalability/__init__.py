@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from linearcore_paper.experiments._plain import plain
+from linearcore_paper.experiments._numbers import round_values
 from linearcore_paper.experiments.scalability.figure import draw
 from linearcore_paper.experiments.scalability.steps import (
     INPUTS,
@@ -55,12 +55,12 @@ def _time_size(num_tags: int, settings: Settings) -> dict[str, Any]:
         times = interleaved(steps, SECONDS[settings.scale], settings.device)
         batches.append({"batch": batch, "times": {key: _summary(values) for key, values in times.items()}})
     share = (time.process_time() - worked) / (time.perf_counter() - started)
-    return {"tags": num_tags, "threads": torch.get_num_threads(), "cores": plain(share, 3), "batches": batches}
+    return {"tags": num_tags, "threads": torch.get_num_threads(), "cores": round_values(share, 3), "batches": batches}
 
 
 def _summary(seconds: Sequence[float]) -> dict[str, Any]:
     low, median, high = np.quantile(seconds, (0.25, 0.5, 0.75))
-    return {"median": plain(median, 4), "quartiles": plain([low, high], 4), "steps": len(seconds)}
+    return {"median": round_values(median, 4), "quartiles": round_values([low, high], 4), "steps": len(seconds)}
 
 
 def slope(tags: Sequence[float], seconds: Sequence[float]) -> float:
