@@ -41,7 +41,7 @@ def made_results(with_bert: bool = True) -> dict[str, Any]:
             tags = 3499 if source == "latin" else 4000
             ways = {"plain": {"seconds": plain}, "compiled": {"seconds": seconds}}
             found[f"pace_{where}_{method}"] = {"seconds": seconds, "ways": ways, "tags": tags, "words_a_step": 850.0}
-    for method in tagging.HELD:
+    for method in tagging.BATCH_METHODS:
         sequences = dict(zip(("16", "40", "140"), FACTS[method][4], strict=True))
         found[f"memory_{method}"] = {"sequences": sequences, "words": 128, "tags": 4000, "held_gb": 150}
     for place, method in enumerate(METHODS):

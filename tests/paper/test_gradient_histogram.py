@@ -86,7 +86,7 @@ def test_words_of_the_histogram():
     readings = [claim.claim.rpartition(", ")[2] for claim in found.claims[:4]]
     assert readings == [*gradient_histogram.READINGS, *gradient_histogram.READINGS]
     assert "LC learns 20.0 % of the wrong labels" in found.claims[4].ours and found.claims[4].correction == "o"
-    assert "wrong ones, 40.0 % of all, make 90.0 % of the push" in found.claims[4].ours
+    assert "40.0 % of all, have 90.0 % of the sum" in found.claims[4].ours
     assert "90.9 % of the wrong" in found.alt and "after epoch 40" in found.alt
 
 

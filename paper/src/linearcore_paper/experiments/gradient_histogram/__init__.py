@@ -156,7 +156,7 @@ def _alt(data: dict[str, Any]) -> str:
         for reading, groups in run["readings"].items()
     ]
     return (
-        f"Histograms of the gradient magnitude at the noisy label after epoch {data['epoch']}, from 0 to 1, for right and for "
+        f"Histograms of the gradient magnitude at the noisy label after epoch {data['epoch']}, from 0 to 1, for right and "
         f"wrong labels, a panel for each loss and definition of the magnitude. {' '.join(told)}"
     )
 

@@ -232,6 +232,6 @@ def alt(rows: Sequence[Row]) -> str:
     judge = _Judge(rows, Settings())
     texts = [f"{column.words}: {judge.describe_all(column.rate, column.law)}." for column in judge.columns]
     return (
-        "Test accuracy after the last epoch against the rate of wrong training labels, one line per method. Hollow markers are "
-        f"the paper's numbers for CE, GCE and LC. {' '.join(texts)}"
+        "Test accuracy after the last epoch against the rate of wrong training labels, one line per method. Hollow markers "
+        f"are the paper's numbers for CE, GCE and LC. {' '.join(texts)}"
     )
