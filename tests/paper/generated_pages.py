@@ -1,4 +1,4 @@
-"""What tests of generated pages share."""
+"""Functions for tests of generated pages."""
 
 import importlib
 from pathlib import Path
@@ -10,17 +10,17 @@ ROOT = Path(__file__).parents[2]
 
 
 def page_module(name: str, patch: pytest.MonkeyPatch) -> ModuleType:
-    """The module that writes a page, which lies beside the other scripts in docs."""
+    """Returns the module in docs that writes a page."""
     patch.syspath_prepend(str(ROOT / "docs"))
     return importlib.import_module(name)
 
 
 def section(page: str, title: str) -> str:
-    """What stands under a heading."""
+    """Returns the text under a heading."""
     assert f"## {title}\n" in page
     return page.partition(f"## {title}\n")[2].partition("\n## ")[0]
 
 
 def words(text: str) -> str:
-    """Without line breaks, which are where they happen to be."""
+    """Returns the text with line breaks replaced by spaces."""
     return " ".join(text.split())
