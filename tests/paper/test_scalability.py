@@ -147,7 +147,7 @@ def test_factor_is_judged_at_400_against_the_faster_search():
     assert "times first" not in claim.ours
     parts["tags-400"]["batches"][0]["times"]["ssvm-dense"]["median"] = 23e-3
     claim = conclude(parts, Settings(scale="paper")).claims[0]
-    assert claim.verdict == "holds" and "23 times first with 400 tags, batch 1" in claim.ours
+    assert claim.verdict == "holds" and "23 times from 400 tags on, batch 1" in claim.ours
 
 
 def test_all_candidates_are_judged_only_while_the_gradient_is_cheap():
@@ -196,7 +196,7 @@ def test_busy_machine_is_told():
     assert "busy" not in conclude(parts, Settings(scale="paper")).claims[0].ours
     parts["tags-200"]["cores"] = 0.6
     found = conclude(parts, Settings(scale="paper"))
-    assert found.claims[0].ours.endswith("busy with other work: time it again") and found.data["least_cores"] == 0.6
+    assert found.claims[0].ours.endswith("repeat the timing") and found.data["least_cores"] == 0.6
 
 
 def test_dense_search_skips_nothing_and_ends(monkeypatch):

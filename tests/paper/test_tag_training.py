@@ -282,7 +282,7 @@ def test_run_that_diverges_is_a_failed_record(small, monkeypatch):
 
     monkeypatch.setattr(tag_training.Stepper, "step", step)
     found = train_run(replace(PLAN, method="ce"), None, "cpu", tests=True)
-    assert found == {"failed": "the loss is no number after 4 steps", "steps": 8}
+    assert found == {"failed": "the loss is not finite after 4 steps", "steps": 8}
     # The rate rises and falls to nothing, below the plan's.
     assert max(steps) <= PLAN.rate
 

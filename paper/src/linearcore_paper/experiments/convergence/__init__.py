@@ -81,15 +81,15 @@ def parts(settings: Settings) -> dict[str, PartFunction]:
 @cache
 def _task(size: Size, seed: int, device: str) -> Task:
     task = size.draw(seed)
-    return Task(task.law, *(chains.to(device) for chains in (task.train, task.validation, task.test)))
+    return Task(task.model, *(chains.to(device) for chains in (task.train, task.validation, task.test)))
 
 
 def _oracle(settings: Settings) -> dict[str, Any]:
     """Computes the error of decoding with the true parameters, and without transitions."""
     task = SIZES[settings.scale].draw(settings.seed)
     return {
-        "oracle": round_values(task.law.oracle_error(task.test), 5),
-        "unary": round_values(task.law.unary_error(task.test, task.train), 5),
+        "oracle": round_values(task.model.oracle_error(task.test), 5),
+        "unary": round_values(task.model.unary_error(task.test, task.train), 5),
     }
 
 

@@ -39,7 +39,7 @@ class Chains:
 
 
 @dataclass(frozen=True)
-class Law:
+class MarkovModel:
     """Distribution of the sequences.
 
     Attributes:
@@ -53,7 +53,7 @@ class Law:
     noise: float
 
     @classmethod
-    def draw(cls, num_tags: int, inputs: int, noise: float, stream: torch.Generator) -> "Law":
+    def draw(cls, num_tags: int, inputs: int, noise: float, stream: torch.Generator) -> "MarkovModel":
         """Draws random embeddings and transitions."""
         embeddings = torch.randn(num_tags, inputs, generator=stream)
         logits = LOGITS * torch.randn(num_tags, num_tags, generator=stream)
@@ -94,7 +94,7 @@ class Law:
 class Task:
     """Training, validation and test sequences and their common distribution."""
 
-    law: Law
+    model: MarkovModel
     train: Chains
     validation: Chains
     test: Chains
@@ -103,9 +103,9 @@ class Task:
     def draw(cls, num_tags: int, length: int, inputs: int, noise: float, sizes: tuple[int, int, int], seed: int) -> "Task":
         """Draws independent sequences of one distribution; `sizes` are those of the three sets in order."""
         stream = torch.Generator().manual_seed(seed)
-        law = Law.draw(num_tags, inputs, noise, stream)
-        train, validation, test = (law.chains(size, length, stream) for size in sizes)
-        return cls(law, train, validation, test)
+        model = MarkovModel.draw(num_tags, inputs, noise, stream)
+        train, validation, test = (model.chains(size, length, stream) for size in sizes)
+        return cls(model, train, validation, test)
 
 
 def hamming_error(prediction: Tensor, true_tags: Tensor) -> float:

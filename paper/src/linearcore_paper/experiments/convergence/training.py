@@ -90,7 +90,7 @@ class HeadPath:
     """A tagger that uses the library's head, autograd and torch.optim.SGD."""
 
     def __init__(self, method: Method, task: Task, rate: float, seed: int) -> None:
-        num_tags, inputs = task.law.embeddings.shape
+        num_tags, inputs = task.model.embeddings.shape
         self._method, device = method, task.train.tags.device
         with torch.random.fork_rng(devices=[]):  # Constructors of modules use torch's global random state.
             self._layer, self._head = nn.Linear(inputs, num_tags).to(device), method.head(num_tags).to(device)
@@ -130,7 +130,7 @@ class ExplicitPath:
     """A tagger with explicit gradients; `step` may be compiled."""
 
     def __init__(self, step: Step, draws: bool, task: Task, rate: float, seed: int) -> None:
-        num_tags, inputs = task.law.embeddings.shape
+        num_tags, inputs = task.model.embeddings.shape
         device = task.train.tags.device
         self._step, self._draws, self._num_tags = step, draws, num_tags
         self._now = Parameters.zeros(num_tags, inputs, str(device))

@@ -103,16 +103,16 @@ def _to_row(case: Case, ratios: Any, limit: float) -> dict[str, Any]:
 
 def _search(case: Case, settings: Settings) -> dict[str, Any]:
     effort: dict[str, Any] = {"starts": 2000} if settings.is_paper else {"starts": 20, "levels": (1e-2,)}
-    found = counterexample(case.phi, case.as_sum, case.classes, seed=settings.seed, **effort)
+    result = counterexample(case.phi, case.as_sum, case.classes, seed=settings.seed, **effort)
     return case._asdict() | {
-        "ratio": round_values(found.ratio),
-        "target_regret": round_values(found.target_regret),
-        "probabilities": round_values(found.probabilities),
-        "prediction": int(found.prediction),
-        "residual": round_values(found.residual, 3),
-        "searched": found.searched,
-        "unsolved": found.unsolved,
-        "refutes": found.refutes,
+        "ratio": round_values(result.ratio),
+        "target_regret": round_values(result.target_regret),
+        "probabilities": round_values(result.probabilities),
+        "prediction": int(result.prediction),
+        "residual": round_values(result.residual, 3),
+        "searched": result.searched,
+        "unsolved": result.unsolved,
+        "refutes": result.refutes,
     }
 
 
@@ -145,10 +145,10 @@ def _failure(claim: str, rows: list[dict[str, Any]]) -> Claim:
 def _centered(rows: list[dict[str, Any]], searches: list[dict[str, Any]]) -> Claim:
     one_sided = [row for row in rows if row["sides"] == 1]
     two_sided = next(row for row in rows if row["sides"] == 2)
-    found = [row for row in searches if row["form"] == "centered" and row["sides"] == 1]
+    one_sided_searches = [row for row in searches if row["form"] == "centered" and row["sides"] == 1]
     least = min(min(row["ratios"]) / row["tau"] for row in one_sided)
-    searched = min(row["ratio"] / row["tau"] for row in found)
-    tried = sum(row["searched"] for row in found)
+    searched = min(row["ratio"] / row["tau"] for row in one_sided_searches)
+    tried = sum(row["searched"] for row in one_sided_searches)
     return Claim(
         claim="Ours: the one-sided centered form has the bound that the sum loss lacks",
         paper="not in the paper",

@@ -40,13 +40,13 @@ def parts(settings: Settings) -> dict[str, Part]:
     runs: dict[str, Part] = {}
     for key in LOSS_KEYS:
         plan = Plan(source, key, METHODS[key].configs[0], "instance", RATE, settings.seed + SEED)
-        told = plan.to_json(settings.data) | {
+        run_settings = plan.to_json(settings.data) | {
             "bins": BINS,
             "epoch": EPOCH[source],
             "magnitude": "|∂ℓ/∂s_y|, of all classes and of two",
         }
         compute = partial(measure, plan, settings.data, settings.device)
-        runs[f"run_{key}_seed{SEED}"] = RecordedRun(settings=told, seed=plan.seed, compute=compute)
+        runs[f"run_{key}_seed{SEED}"] = RecordedRun(settings=run_settings, seed=plan.seed, compute=compute)
     return runs
 
 
@@ -89,11 +89,11 @@ def conclude(results: dict[str, Any], settings: Settings) -> Outcome:
     }
     failed = [key for key, run in runs.items() if "failed" in run]
     if failed:
-        told = "; ".join(f"{LOSSES[key].label}: {runs[key]['failed']}" for key in failed)
+        failures = "; ".join(f"{LOSSES[key].label}: {runs[key]['failed']}" for key in failed)
         claims = [
-            Claim("Late in training the gradients of wrong labels are as in the paper", "Figure 5", told, "not judged")
+            Claim("Late in training the gradients of wrong labels are as in the paper", "Figure 5", failures, "not judged")
         ]
-        return Outcome(claims, data, f"Nothing to draw, since training failed. {told}")
+        return Outcome(claims, data, f"Nothing to draw, since training failed. {failures}")
     claims = [judge(runs[key], reading, settings) for key, judge in (("ce", _broad), ("lc", _peak)) for reading in READINGS]
     return Outcome([*claims, _learned(runs, settings)], data, _alt(data))
 
@@ -131,7 +131,7 @@ def _peak(run: dict[str, Any], reading: str, settings: Settings) -> Claim:
 
 def _learned(runs: dict[str, Any], settings: Settings) -> Claim:
     """Checks whether fewer wrong labels are learned. This does not show that the constant gradient is the cause."""
-    told = [
+    texts = [
         f"{LOSSES[key].label} learns {run['wrong_learned']:.1f} % of the wrong labels; mean magnitude "
         f"{groups['wrong']['mean']:.3f} for wrong and {groups['right']['mean']:.3f} for right labels; wrong "
         f"labels, {_percent(run['realised_rate'])} of all, have {_percent(groups['wrong']['share_of_push'])} of the sum"
@@ -141,14 +141,14 @@ def _learned(runs: dict[str, Any], settings: Settings) -> Claim:
     return Claim(
         claim="The linear core's constant gradient prevents wrong labels from being learned",
         paper="“effectively ignores the degree of wrongness”, and so keeps the boundary from moving",
-        ours=f"{'. '.join(told)}. This does not show that the constant gradient is the cause",
+        ours=f"{'. '.join(texts)}. This does not show that the constant gradient is the cause",
         verdict=verdict(holds, CONSTANT) if settings.is_paper else "not judged",
         correction=CONSTANT if settings.is_paper else None,
     )
 
 
 def _alt(data: dict[str, Any]) -> str:
-    told = [
+    texts = [
         f"{data['labels'][key]}, {reading}: {_percent(last_bin_fraction(groups['wrong']['counts']))} of the wrong and "
         f"{_percent(last_bin_fraction(groups['right']['counts']))} of the right labels in the last bin, means "
         f"{groups['wrong']['mean']:.2f} and {groups['right']['mean']:.2f}."
@@ -157,7 +157,7 @@ def _alt(data: dict[str, Any]) -> str:
     ]
     return (
         f"Histograms of the gradient magnitude at the noisy label after epoch {data['epoch']}, from 0 to 1, for right and "
-        f"wrong labels, a panel for each loss and definition of the magnitude. {' '.join(told)}"
+        f"wrong labels, a panel for each loss and definition of the magnitude. {' '.join(texts)}"
     )
 
 

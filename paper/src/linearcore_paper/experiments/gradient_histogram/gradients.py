@@ -14,7 +14,7 @@ from torch import Tensor
 from linearcore_paper.vision import Loss
 
 BINS = 50
-#: The paper calls magnitudes from here on high.
+#: Lower limit of magnitudes that the paper calls high.
 HIGH = 0.6
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from linearcore_paper.experiments.noise.methods import METHODS
-from linearcore_paper.experiments.noise.table import PAPER, PAPER_RATES, Column, Row, at
+from linearcore_paper.experiments.noise.table import PAPER, PAPER_RATES, Column, Row, find_row
 from linearcore_paper.runner import Claim, Settings, Verdict, verdict
 
 #: Our targets: test accuracy at 40 %, and the largest allowed gap to the best loss, and to CE on clean labels.
@@ -57,12 +57,12 @@ class _Judge:
         return all(method in self.methods for method in methods)
 
     def value(self, method: str, law: str, rate: float) -> float:
-        row = at(self.rows, method, law, rate)
+        row = find_row(self.rows, method, law, rate)
         return 0.0 if row is None or row.mean is None else row.mean
 
     def gap(self, method: str, other: str, rate: float) -> float:
         """Returns the difference over the seeds that both have, and therefore with the same wrong labels."""
-        row, other_row = (at(self.rows, key, "instance", rate) for key in (method, other))
+        row, other_row = (find_row(self.rows, key, "instance", rate) for key in (method, other))
         return 0.0 if row is None or other_row is None else row.mean_with(other_row.seeds) - other_row.mean_with(row.seeds)
 
     def best(self, column: Column) -> str:
@@ -79,7 +79,7 @@ class _Judge:
         return "; ".join(self._each(rate, self.methods, law))
 
     def _each(self, rate: float, methods: Sequence[str], law: str) -> list[str]:
-        return [f"{METHODS[key].label} {_accuracy(at(self.rows, key, law, rate))}" for key in methods if self.has(key)]
+        return [f"{METHODS[key].label} {_accuracy(find_row(self.rows, key, law, rate))}" for key in methods if self.has(key)]
 
 
 def _above(judge: _Judge, baseline: str, claim_text: str, note: str = "") -> Claim:
@@ -187,7 +187,7 @@ def _detection(judge: _Judge) -> Claim:
     """Compares how well wrong training labels are detected."""
     areas, texts = {}, []
     for key in judge.methods:
-        row = at(judge.rows, key, "instance", MIDDLE)
+        row = find_row(judge.rows, key, "instance", MIDDLE)
         by_margin, by_loss = (None if row is None else row.mean_of(name) for name in ("auc_margin", "auc_loss"))
         areas[key] = max(by_margin or 0.0, by_loss or 0.0)
         texts.append(f"{METHODS[key].label} {_area(by_margin)} by margin and {_area(by_loss)} by loss")

@@ -132,7 +132,7 @@ def _tried(config: Config, run: Mapping[str, Any]) -> dict[str, Any]:
     return config.to_json() | {"noisy_validation_accuracy": run.get("noisy_validation_accuracy")}
 
 
-def at(rows: Sequence[Row], method: str, law: str, rate: float) -> Row | None:
+def find_row(rows: Sequence[Row], method: str, law: str, rate: float) -> Row | None:
     """Returns the row of a method; None if it was not run."""
     key = (method, law, rate)
     return next((row for row in rows if (row.method, row.column.law, row.column.rate) == key), None)

@@ -151,7 +151,7 @@ def _factor(run: dict[str, Any]) -> float:
 def _alt(hinge: dict[str, Any], core: dict[str, Any], floors: list[float]) -> str:
     return (
         "Two panels of distance to the optimum, on a log scale, against steps. Top, full gradients with ten samples: "
-        f"the hinge levels off at {hinge['distance'][-1]:.0e}, the linear-core surrogate falls on a straight line to "
+        f"the hinge levels off at {hinge['distance'][-1]:.0e}, the linear-core surrogate falls linearly to "
         f"{core['distance'][-1]:.0e}; with forty samples the hinge falls as well. Bottom, one sample per step: both level "
         f"off, at {format_range(floors, '.2f')}."
     )

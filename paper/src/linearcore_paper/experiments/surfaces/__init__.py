@@ -117,7 +117,7 @@ def _alt(surfaces: list[dict[str, Any]]) -> str:
 EXPERIMENT = Experiment(
     name="surfaces",
     title="Three-class loss surfaces",
-    question="What does the sum loss look like over the scores of three classes?",
+    question="What does the sum loss look like as a function of the scores of three classes?",
     shows="three-class loss over the two margins of the true class: affine in the core, convex everywhere",
     paper="Figure 3, section 4.1",
     needs="nothing",

@@ -87,8 +87,8 @@ def _speed(rows: Sequence[Row], kind: str, combinations: Sequence[tuple[str, str
 
 def _times(broadcast: Sequence[float], chain: Sequence[float]) -> str:
     """Summarizes the factors of the fastest linear core of each case."""
-    found = [(words, factors) for words, factors in (("the broadcast CRF", broadcast), ("ChainCRF", chain)) if factors]
-    texts = " and ".join(f"{_range(factors)} times as fast as {words}" for words, factors in found)
+    comparisons = [(words, factors) for words, factors in (("the broadcast CRF", broadcast), ("ChainCRF", chain)) if factors]
+    texts = " and ".join(f"{_range(factors)} times as fast as {words}" for words, factors in comparisons)
     return f"the fastest linear core of each case is {texts}. " if texts else ""
 
 
@@ -139,7 +139,7 @@ def _epoch(rows: Sequence[Row], combinations: Sequence[tuple[str, str]], setting
             eager[key].append((table[key].plain_seconds or float("inf")) / eager_base)
         ratios = ", ".join(f"{METHODS[key].label} {value / base:.2f}" for key, value in step_seconds.items())
         texts.append(f"{_where(source, encoding)}: {ratios} (cross-entropy {1e3 * base:.2f} ms per step)")
-    most = {key: max(found) for key, found in factors.items() if found}
+    most = {key: max(values) for key, values in factors.items() if values}
     short = ", ".join(
         f"{METHODS[key].label} at most {value:.2f}, and {max(eager[key]):.2f} if neither is compiled"
         for key, value in most.items()
@@ -170,9 +170,11 @@ def _latin(table: dict[str, Row]) -> Claim:
 
 def _memory(memory: dict[str, Any]) -> Claim:
     """Compares with the better of the two CRFs."""
-    known = {key: found["sequences"] for key, found in memory.items() if "sequences" in found}
+    known = {key: result["sequences"] for key, result in memory.items() if "sequences" in result}
     if not {"lc-rank", "broadcast", "crf"} <= known.keys():
-        failed = "; ".join(f"{METHODS[key].label}: {found['failed']}" for key, found in memory.items() if "failed" in found)
+        failed = "; ".join(
+            f"{METHODS[key].label}: {result['failed']}" for key, result in memory.items() if "failed" in result
+        )
         return replace(_BATCHES, ours=failed, verdict="not judged")
     # Keys of a record are sorted as strings.
     sizes = sorted(known["crf"], key=int)

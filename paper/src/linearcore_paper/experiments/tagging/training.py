@@ -176,7 +176,7 @@ def train_run(plan: Plan, data: Path | None, device: str, *, tests: bool) -> dic
 
     generator = torch.Generator().manual_seed(plan.seed)
     batches, dev = make_batches(corpus("train"), ROWS, device, generator), corpus("dev")
-    looks = make_batches(_subsample(dev), DECODED, device)
+    dev_sample = make_batches(_subsample(dev), DECODED, device)
     stepper, training = make_stepper(model, plan)
     steps, curve = SOURCES[plan.source].epochs * len(batches), _Curve(len(batches))
     model.train()
@@ -184,7 +184,7 @@ def train_run(plan: Plan, data: Path | None, device: str, *, tests: bool) -> dic
         if curve.is_due(step, steps):
             if not bool(loss.isfinite()):
                 return {"failed": f"the loss is not finite after {step} steps", "steps": steps}
-            curve.add(step, accuracy(model, looks))
+            curve.add(step, accuracy(model, dev_sample))
     result: dict[str, Any] = {
         "curve": curve.points,
         "reached": curve.reached,
