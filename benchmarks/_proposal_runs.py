@@ -119,8 +119,8 @@ class GeneratedChains:
 
     def told(self) -> dict[str, Any]:
         """What the set is, for the record."""
-        errors = {"oracle_error": self.task.law.oracle_error(self.task.test)}
-        errors["unary_error"] = self.task.law.unary_error(self.task.test, self.task.train)
+        errors = {"oracle_error": self.task.model.oracle_error(self.task.test)}
+        errors["unary_error"] = self.task.model.unary_error(self.task.test, self.task.train)
         return {"num_tags": self.num_tags} | {key: round(100 * value, 3) for key, value in errors.items()}
 
 

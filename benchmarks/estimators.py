@@ -110,7 +110,7 @@ def _digits(value: float) -> float:
 
 def trained(task: Task, steps: int, chains: int) -> Model:
     """A tagger after some steps of LC log-odds over all candidates, and the first `chains` of the training chains."""
-    num_tags = len(task.law.embeddings)
+    num_tags = len(task.model.embeddings)
     with torch.random.fork_rng(devices=[]):
         layer, heads = (
             nn.Linear(INPUTS, num_tags),
