@@ -3,7 +3,7 @@
 import textwrap
 from pathlib import Path
 
-from linearcore.runtime import made_with_changes
+from linearcore.runtime import has_uncommitted_changes
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -29,7 +29,7 @@ def mark(record: dict) -> str:
     runs = record["settings"].get("runs_with_uncommitted_changes")
     if runs:
         return f" {runs} of the runs were made with uncommitted changes."
-    return " Made with uncommitted changes." if made_with_changes(record["environment"]) else ""
+    return " Made with uncommitted changes." if has_uncommitted_changes(record["environment"]) else ""
 
 
 def figure(value: float | None, form: str) -> str:

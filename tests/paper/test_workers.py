@@ -14,7 +14,7 @@ from linearcore.cli import main
 from linearcore.runtime import Progress
 from linearcore_paper.experiments import EXPERIMENTS
 from linearcore_paper.runner import ResultsFile, Settings, _run, _workers, prepare, run_experiment
-from linearcore_paper.runner._workers import Order, available_cores
+from linearcore_paper.runner._workers import WorkerConfig, available_cores
 from tests.paper.stub_runs import NAMES, STUB, did, log
 
 #: Whoever starts the tests in the background may have had interrupts ignored, and children inherit that.
@@ -84,7 +84,7 @@ def test_a_dead_worker_is_one_line_that_names_the_part(place, capsys):
         main(["reproduce", "stub", "--workers", "2", "--data", str(place / "data"), "--out", str(place / "out")])
     assert stop.value.code == 2
     err = capsys.readouterr().err
-    assert err.count("\n") == 1 and err.startswith("linearcore: the worker that did part final died (signal 9, as when ")
+    assert err.count("\n") == 1 and err.startswith("linearcore: the worker of part final died (signal 9,")
     assert kept(place) >= {"tune-1", "tune-2", "tune-3"} and "final" not in kept(place)
 
 
@@ -165,8 +165,8 @@ class _Stubborn:
 
 
 def test_a_dozen_stubborn_workers_are_stopped_in_the_time_of_one(monkeypatch):
-    monkeypatch.setattr(_workers, "PATIENCE", 0.2)
-    workers = _workers.Workers(Order(STUB, Settings(), 12))
+    monkeypatch.setattr(_workers, "STOP_TIMEOUT_S", 0.2)
+    workers = _workers.Workers(WorkerConfig(STUB, Settings(), 12))
     processes = [_Stubborn() for _ in range(12)]
     started = time.monotonic()
     with workers:
@@ -178,7 +178,7 @@ def test_a_dozen_stubborn_workers_are_stopped_in_the_time_of_one(monkeypatch):
 UNHEARD = f"""{HEARING}
 import threading, time
 from linearcore_paper.runner import Settings
-from linearcore_paper.runner._workers import Order, Workers, get_context
+from linearcore_paper.runner._workers import WorkerConfig, Workers, get_context
 from tests.paper.stub_runs import STUB
 
 def elsewhere():
@@ -187,7 +187,7 @@ def elsewhere():
     time.sleep(60)
 
 threading.Thread(target=elsewhere, daemon=True).start()
-workers = Workers(Order(STUB, Settings(), 2))
+workers = Workers(WorkerConfig(STUB, Settings(), 2))
 ours, theirs = get_context("spawn").Pipe()
 workers._busy[ours] = "a part that takes long"
 started = time.monotonic()

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from linearcore.runtime import Checkpoint, Interrupt, Part, Progress, StoppedError, autocast_dtype
+from linearcore.runtime import Checkpoint, Interrupt, Progress, ProgressBar, StoppedError, autocast_dtype
 from linearcore.tagging._batches import Bucket, batches
 from linearcore.tagging._corpus import Corpus
 from linearcore.tagging._model import TaggingModel
@@ -106,7 +106,7 @@ class Run:
             part.advance(state.epoch * count + state.batch)
             while state.epoch < epochs and state.waited < self.settings.patience:
                 last_rate = self._epoch(self._order(state.epoch), part, interrupt)
-                progress.say(self._finish(last_rate))
+                progress.print(self._finish(last_rate))
                 if interrupt:
                     self._stop()
             part.describe("training")
@@ -118,7 +118,7 @@ class Run:
         generator = torch.Generator().manual_seed(self.settings.seed * _ORDER + epoch)
         return batches(self.train.lengths, self.settings.tokens or 1, generator)
 
-    def _epoch(self, buckets: Sequence[Bucket], part: Part, interrupt: Interrupt) -> float:
+    def _epoch(self, buckets: Sequence[Bucket], part: ProgressBar, interrupt: Interrupt) -> float:
         """The rest of an epoch; gives the rate of its last step."""
         self.model.train()
         state, steps = self.state, len(buckets) * (self.settings.epochs or 1)

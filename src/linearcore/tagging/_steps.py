@@ -77,7 +77,7 @@ class Stepper:
             self._backward,
             self._update,
             model.projection.weight.device,
-            captured=captured,
+            use_graphs=captured,
             # Inside a graph a CRF cannot go over to the log domain where it should; it says so by NaN.
             redo_nonfinite=isinstance(model.head, ChainCRF),
         )
@@ -99,7 +99,7 @@ class Stepper:
         return loss.detach()
 
     def _clear(self) -> None:
-        if not self._graphs.is_captured:
+        if not self._graphs.uses_graphs:
             self.optimizer.zero_grad(set_to_none=True)
             return
         # All graphs share one place for gradients.

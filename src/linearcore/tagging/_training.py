@@ -96,7 +96,7 @@ def train(
         with Progress() if progress is None else nullcontext(progress) as shown, Interrupt() as interrupt:
             if resumed is not None:
                 best = "" if run.state.best < 0 else f"; best on dev so far {run.state.best:.2f} %"
-                shown.say(f"going on in epoch {resumed[0]} after {resumed[1]} batches{best}")
+                shown.print(f"going on in epoch {resumed[0]} after {resumed[1]} batches{best}")
             run.go(shown, interrupt)
     tagger.told |= {"history": run.state.history, "dev_accuracy": run.state.best}
     if checkpoint is not None:

@@ -126,7 +126,7 @@ def test_runs_of_captured_steps_are_runs_of_plain_steps(loss, monkeypatch):
     def runs(captured):
         with monkeypatch.context() as patch:
             if not captured:
-                plain = functools.partial(GraphStepper, captured=False)
+                plain = functools.partial(GraphStepper, use_graphs=False)
                 patch.setattr("linearcore_paper.vision._steps.GraphStepper", plain)
             return train_many([Run(toy(70), loss, replace(SHORT, seed=seed), device="cuda") for seed in (3, 4)])
 

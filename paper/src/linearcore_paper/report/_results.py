@@ -77,7 +77,7 @@ def read_experiments(folder: Path) -> tuple[Experiment, ...]:
 def _read(file: ResultsFile, entry: Entry) -> Experiment:
     record = file.conclusion
     if record is None:
-        if (old := file.old / "results.json").exists():
+        if (old := file.old_folder / "results.json").exists():
             raise ValueError(f"cannot read {old}, of an earlier version; `linearcore reproduce {entry.name}` converts it")
         return Experiment(entry)
     try:

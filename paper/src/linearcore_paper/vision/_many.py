@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 
-from linearcore.runtime import Interrupt, Part, Progress, StoppedError, complaint
+from linearcore.runtime import Interrupt, Progress, ProgressBar, StoppedError, complaint
 from linearcore_paper.vision._result import Trained
 from linearcore_paper.vision._run import Run
 
@@ -58,10 +58,10 @@ def _take_up(runs: Sequence[Run], shown: Progress) -> None:
     for run in runs:
         run.prepare()
         if run.resumed is not None:
-            shown.say(f"{_title(run)}going on in epoch {run.resumed[0]} after {run.resumed[1]} steps")
+            shown.print(f"{_title(run)}going on in epoch {run.resumed[0]} after {run.resumed[1]} steps")
 
 
-def _steps(runs: Sequence[Run], part: Part, interrupt: Interrupt) -> None:
+def _steps(runs: Sequence[Run], part: ProgressBar, interrupt: Interrupt) -> None:
     """An epoch of each, or the rest of one."""
     for run in runs:
         run.start()
@@ -87,10 +87,10 @@ def _stop(runs: Sequence[Run]) -> None:
     )
 
 
-def _tell(run: Run, shown: Progress, part: Part, *, is_alone: bool) -> None:
+def _tell(run: Run, shown: Progress, part: ProgressBar, *, is_alone: bool) -> None:
     """A line for each epoch of a single run, and for the last of one among many; the last news stand beside the bar."""
     if run.is_done and run.result().failed is not None:
-        shown.say(f"{_title(run)}failed: {run.result().failed}")
+        shown.print(f"{_title(run)}failed: {run.result().failed}")
         return
     row, parts = run.history[-1], []
     for half in ("validation", "test"):
@@ -98,7 +98,7 @@ def _tell(run: Run, shown: Progress, part: Part, *, is_alone: bool) -> None:
             parts.append(f"  {half} {row[f'{half}_accuracy']:.2f} %")
     line = f"epoch {row['epoch']} of {run.recipe.epochs}  loss {row['loss']:.4f}{''.join(parts)}"
     if is_alone or run.is_done:
-        shown.say(f"{_title(run)}{line}  {row['seconds']:.1f} s an epoch")
+        shown.print(f"{_title(run)}{line}  {row['seconds']:.1f} s an epoch")
     part.describe(f"{row['epoch']}/{run.recipe.epochs}  loss {row['loss']:.3f}")
 
 

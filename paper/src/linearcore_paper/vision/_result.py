@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from linearcore.runtime import autocast_dtype, complaint, grouped, read_store, write_store
+from linearcore.runtime import autocast_dtype, complaint, group_tensors, read_store, write_store
 from linearcore_paper.vision._evaluation import scores_of
 from linearcore_paper.vision._images import check_images
 from linearcore_paper.vision._settings import Recipe
@@ -101,7 +101,7 @@ class Trained:
         stored = read_store(Path(folder), KIND)
         told = stored.settings
         recipe = Recipe(**told["recipe"])
-        tensors = grouped(stored.tensors)
+        tensors = group_tensors(stored.tensors)
         normal = Normal(*(tensors["normal"][name].to(device) for name in ("mean", "deviation")))
         weights = tensors.get("network", {})
         network = None
