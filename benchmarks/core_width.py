@@ -62,7 +62,9 @@ class Size(NamedTuple):
 
 
 #: The weight decay is five times the paper's: there are fewer steps to forget in.
-FULL = Size("cifar10", 4000, 2500, Recipe("small", width=16, epochs=40, decay=2.5e-3, loss_scale=1 / 3, precision="bf16"))
+FULL = Size(
+    "cifar10", 4000, 2500, Recipe("small", width=16, epochs=40, weight_decay=2.5e-3, loss_scale=1 / 3, precision="bf16")
+)
 QUICK = Size("made-up", 120, 60, Recipe("small", width=2, epochs=1, batch=24, loss_scale=1 / 3))
 
 

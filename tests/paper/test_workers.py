@@ -124,7 +124,7 @@ def test_nothing_goes_on_after_an_interrupt_or_when_the_parent_is_killed(place, 
             os.killpg(process.pid, signal.SIGKILL)
     if number == signal.SIGINT:
         assert process.returncode == 130
-        assert err == "linearcore: interrupted; finished parts are kept, the same command goes on from there\n"
+        assert err == "linearcore: interrupted; finished parts are saved, run the same command to resume\n"
     assert kept(place) == {"tune-1", "tune-3"}
 
 

@@ -101,7 +101,7 @@ def test_a_pickle_that_would_run_something_is_refused(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "write, name, content, message",
     [
-        (write_sheets, "data_batch_2.webp", b"RIFF", "`data_batch_2.webp` must be a picture, got a damaged file"),
+        (write_sheets, "data_batch_2.webp", b"RIFF", "`data_batch_2.webp` must be an image, got a damaged file"),
         (write_sheets, "data_batch_2.labels.u8", bytes(9), "`data_batch_2.webp` must be a square of tiles .* 64 × 64 for 9"),
         (write_sheets, "data_batch_2.labels.u8", bytes(5), "one for each label, got 64 × 64 for 5 labels"),
         (

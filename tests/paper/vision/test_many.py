@@ -98,7 +98,7 @@ def group(tmp_path, place=10**9):
 @pytest.mark.parametrize("place, told", [(6, "epoch 2 after 2 steps"), (8, "epoch 2 after 4 steps"), (1, "epoch 1 after 1")])
 def test_an_interrupted_run_goes_on_to_the_same_bits(tmp_path, place, told):
     whole = train_many(group(tmp_path / "whole"))
-    with pytest.raises(StoppedError, match=f"stopped in {told}.*the same command goes on from there"):
+    with pytest.raises(StoppedError, match=f"stopped in {told}.*the same command to resume"):
         train_many(group(tmp_path / "parts", place))
     assert (tmp_path / "parts" / "ce" / "checkpoint").is_dir()
     parts = train_many(group(tmp_path / "parts"))

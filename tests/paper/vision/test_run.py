@@ -19,7 +19,7 @@ def done(run):
 
 @pytest.mark.parametrize("network", ["small", "resnet18"])
 def test_a_run_learns(network):
-    recipe = Recipe(network, width=8, epochs=6, batch=16, rate=0.05)
+    recipe = Recipe(network, width=8, epochs=6, batch=16, lr=0.05)
     run = done(Run(toy(240), LOSS, recipe, test=TEST, validation=WRONG))
     assert run.history[-1]["test_accuracy"] > 90 and run.history[-1]["validation_accuracy"] < 10
     assert run.history[-1]["loss"] < run.history[0]["loss"]

@@ -27,7 +27,7 @@ def test_a_finished_run_is_not_done_again(tmp_path):
     "change, message",
     [
         (
-            {"recipe": Recipe(**{**SHORT.to_json(), "rate": 0.1, "seed": 5})},
+            {"recipe": Recipe.from_json({**SHORT.to_json(), "rate": 0.1, "seed": 5})},
             "a finished run with another rate and seed; pass",
         ),
         ({"loss_name": "gce"}, "with another loss; pass fresh=True to start again, .* or the `loss_name` of that run"),

@@ -33,8 +33,8 @@ class Size:
 
 SIZES: Mapping[str, Size] = {
     # The paper's: SGD with momentum 0.9, batches of 128, a rate of 0.1 and a cosine over 50 epochs.
-    "cifar10": Size(Recipe("resnet18", epochs=50, batch=128, rate=0.1, momentum=0.9), 5000, look_every=5),
-    "made-up": Size(Recipe("small", width=4, epochs=3, batch=24, rate=0.08, momentum=0.5), 80, look_every=2),
+    "cifar10": Size(Recipe("resnet18", epochs=50, batch=128, lr=0.1, momentum=0.9), 5000, look_every=5),
+    "made-up": Size(Recipe("small", width=4, epochs=3, batch=24, lr=0.08, momentum=0.5), 80, look_every=2),
 }
 
 
@@ -73,7 +73,9 @@ class Plan:
         """On a GPU the network is compiled, which makes it faster and nothing else."""
         own, config, is_cuda = self.size.recipe, self.config, torch.device(device).type == "cuda"
         network = "-".join(filter(None, (own.network, LOSSES[self.loss].ending)))
-        return replace(own, network=network, decay=config.decay, loss_scale=config.scale, seed=self.seed, compiled=is_cuda)
+        return replace(
+            own, network=network, weight_decay=config.decay, loss_scale=config.scale, seed=self.seed, compiled=is_cuda
+        )
 
     def to_json(self, folder: Path | None) -> dict[str, Any]:
         """As JSON values; where it ran is told by the environment of its record."""
