@@ -1,14 +1,14 @@
 """How wide a linear core should be where labels are wrong: a small network with time to learn them by heart, on a laptop.
 
 4,000 images of CIFAR-10 with 0 and 40 % of wrong labels (instance-dependent noise as in `linearcore reproduce noise`), a
-small network with normed scores (`linearcore.NormedScores`), and `robust_loss(norm="class")` with cores of several widths.
-Nothing else differs: seeds, order, rate, weight decay and the slope of the core are the same. Classes that are told apart
-without doubt have margins of about 1. Without a tail the loss is the unhinged one. Two rows have the scores on a sphere
-before the norm; up to margins of 2 the wider of them is the balanced preset. Nothing is tuned, so that a row may do better
-with another scale or decay: the question is what a tail and a sphere do at equal settings, not which loss is best.
+small network with normed scores (`linearcore.NormedScores`), and the pairwise loss with cores of several widths. Nothing
+else differs: seeds, order, rate, weight decay and the slope of the core are the same. Scores are multiplied by √(n − 1)/n,
+so that n equally frequent classes that are told apart without doubt have margins of 1. Without a tail the loss is the
+unhinged one. Nothing is tuned, so that a row may do better with another scale or decay.
 """
 
 import argparse
+import math
 import statistics
 import sys
 from dataclasses import replace
@@ -22,8 +22,7 @@ from rich.table import Table
 
 from _harness import command, data_folder, parsed
 from _work import all_runs, complaint_about, parser_for
-from linearcore import LinearCore
-from linearcore.losses import robust_loss
+from linearcore import LinearCore, multiclass_loss
 from linearcore.runtime import stream_for, write_record
 from linearcore_paper.experiments.noise.images import draw_labels, read_images
 from linearcore_paper.vision import Images, Recipe, Run
@@ -36,20 +35,8 @@ NO_TAIL = 1000.0
 SHARPNESS = 4.0
 
 
-class Row(NamedTuple):
-    """A width of the core, and whether scores are put on a sphere before they are normed."""
-
-    tau: float
-    sphere: bool
-
-    @property
-    def words(self) -> str:
-        """What a reader calls it."""
-        core = "no tail" if self.tau == NO_TAIL else f"core up to {self.tau:g}"
-        return f"sphere, {core}" if self.sphere else core
-
-
-ROWS = (Row(0.1, False), Row(0.5, False), Row(1.0, False), Row(NO_TAIL, False), Row(0.5, True), Row(2.0, True))
+#: Widths of the core by what a reader calls them.
+ROWS = {"core up to 0.1": 0.1, "core up to 0.5": 0.5, "core up to 1": 1.0, "no tail": NO_TAIL}
 
 
 class Size(NamedTuple):
@@ -78,17 +65,24 @@ def images_of(size: Size, data: Path | None, rate: float, seed: int) -> tuple[Im
     return train, test, sets.train.labels[some], noisy.hash[:16]
 
 
-def one_run(size: Size, data: Path | None, row: Row, rate: float, seed: int) -> dict[str, Any]:
+def loss_of_width(scores: torch.Tensor, labels: torch.Tensor, tau: float) -> torch.Tensor:
+    """Losses (B,) of normed scores (B, C), in units in which certain answers have margins of 1."""
+    classes = scores.shape[1]
+    core = LinearCore(tau=tau, sharpness=SHARPNESS)
+    unit = math.sqrt(classes - 1) / classes
+    return multiclass_loss(unit * scores, labels, form="pairwise", normalize=True, surrogate=core, reduction="none")
+
+
+def one_run(size: Size, data: Path | None, row: str, rate: float, seed: int) -> dict[str, Any]:
     """Trains once: per cent of test images that are answered rightly, and of wrong labels that were learned by heart."""
     train, test, true, draw = images_of(size, data, rate, seed)
-    network = f"{size.recipe.network}-{'balanced' if row.sphere else 'normed'}"
-    core = LinearCore(tau=row.tau, sharpness=SHARPNESS)
-    loss = partial(robust_loss, norm="class", surrogate=core, reduction="none")
-    run = Run(train, loss, replace(size.recipe, network=network, seed=seed), test=test, evaluate_every=size.recipe.epochs)
+    recipe = replace(size.recipe, network=f"{size.recipe.network}-normed", seed=seed)
+    loss = partial(loss_of_width, tau=ROWS[row])
+    run = Run(train, loss, recipe, test=test, evaluate_every=recipe.epochs)
     while not run.is_done:
         run.epoch()
     found = run.result()
-    told: dict[str, Any] = {"row": row.words, "rate": rate, "seed": seed, "labels": draw}
+    told: dict[str, Any] = {"row": row, "rate": rate, "seed": seed, "labels": draw}
     if found.failed is not None:
         return told | {"failed": found.failed}
     guess, is_wrong = found.scores(train.images).argmax(1), train.labels != true
@@ -127,9 +121,9 @@ def show(rows: list[dict[str, Any]]) -> None:
     heads = [f"right at {100 * rate:g} %" for rate in RATES]
     table = Table("loss", *heads, "wrong labels learned", title="per cent, mean over seeds")
     for row in ROWS:
-        own = [run for run in rows if run["row"] == row.words]
+        own = [run for run in rows if run["row"] == row]
         cells = [_mean([run.get("test") for run in own if run["rate"] == rate]) for rate in RATES]
-        table.add_row(row.words, *cells, _mean([run.get("learned") for run in own if run["rate"] > 0]))
+        table.add_row(row, *cells, _mean([run.get("learned") for run in own if run["rate"] > 0]))
     Console().print(table)
 
 

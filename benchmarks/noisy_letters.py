@@ -5,8 +5,8 @@ UCI letter recognition: 6,000 rows to train on and 2,500 to choose by, both with
 and a rate of 0.1 that falls to zero along a cosine over 60 epochs: enough to learn wrong labels by heart. Every loss is
 multiplied by each of eight scales, since a loss that is small against the weight decay learns less by heart; the scale that
 agrees with most held-out labels, wrong as they are, on seed 0 is taken for the seeds that count. True labels play no part
-in any choice. Some losses are computed from normed scores (`linearcore.NormedScores`): the unhinged one, which has no least
-value, the balanced preset, and, to tell what the norm does from what the loss does, CE and GCE once more.
+in any choice. Some losses are computed from normed scores (`linearcore.NormedScores`): the unhinged one, which has no
+minimum, and, to tell what the norm does from what the loss does, CE and GCE once more.
 """
 
 import argparse
@@ -56,8 +56,6 @@ LOSSES: dict[str, Loss] = {
     "LC logodds": _core("logodds"),
     "LC centered": _core("centered"),
     "LC robust": robust_loss,
-    "LC robust, shared length": partial(robust_loss, norm="batch"),
-    "LC robust, balanced": partial(robust_loss, norm="class"),
 }
 LAWS: dict[str, Callable[[Pool, int], NoisyLabels]] = {
     "0 %": lambda pool, seed: symmetric(pool.labels, 0.0, num_classes=26, seed=seed),
@@ -126,8 +124,8 @@ def _trained(inputs: Tensor, labels: Tensor, loss: str, scale: float, seed: int,
             nn.Sequential(nn.Linear(before, after), nn.BatchNorm1d(after), nn.ReLU()) for before, after in pairwise(sizes)
         ]
         network = nn.Sequential(*blocks, nn.Linear(plan.hidden, 26))
-    if loss.endswith(("normed scores", "balanced")):
-        network.append(NormedScores(26, sphere=loss.endswith("balanced")))
+    if loss.endswith("normed scores"):
+        network.append(NormedScores(26))
     optimizer = torch.optim.SGD(network.parameters(), RATE, momentum=MOMENTUM, weight_decay=DECAY)
     steps = plan.epochs * (len(inputs) // BATCH)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)

@@ -41,7 +41,7 @@ from linearcore.noise import NoisyLabels, draw
 from linearcore.runtime import Progress, one_thread, write_record
 
 OUT = Path(__file__).parent / "results" / "wrong_labels.json"
-COMPARED = ("ce", "gce", "lc", "lc-pairwise", "lc-centered", "robust", "balanced", "unhinged")
+COMPARED = ("ce", "gce", "lc", "lc-pairwise", "lc-centered", "robust", "unhinged")
 RATES = (0.001, 0.003, 0.01)
 MEASURES = ("margin", "log_odds", "self_confidence", "p_margin", "loss")
 HIDDEN, BATCH, LETTERS = 128, 64, 3000
@@ -102,7 +102,7 @@ def in_sample(pool: Pool, given: Tensor, loss: str, rate: float, epochs: int, se
     """Scores of all rows by one network that was trained on all of them."""
     generator = torch.Generator().manual_seed(seed)
     inputs = normalised(pool.features)
-    network = FoldNetworks(1, (inputs.shape[1], HIDDEN, pool.num_classes), generator, LOSSES[loss].last_layer)
+    network = FoldNetworks(1, (inputs.shape[1], HIDDEN, pool.num_classes), generator, LOSSES[loss].is_normed)
     rows = [torch.arange(len(inputs))]
     how: Row = {"learning_rate": rate, "epochs": epochs, "batch_size": BATCH, "generator": generator}
     with one_thread():

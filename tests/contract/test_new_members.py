@@ -1,8 +1,10 @@
 """A new member of an axis is one class in one file: here, defined in a test, it works wherever the library's own do."""
 
+import json
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 import torch
@@ -10,10 +12,21 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import linearcore as lc
-from linearcore.analysis import certify, transform
+from linearcore.analysis import certify, conditional_risk, transform
+from linearcore.cli import main
 from linearcore.forms import Form, Labels, LinearMargins
+from linearcore.heads import ChainHead
+from linearcore.kernels import viterbi
 from linearcore.proposals import Proposal, Uniform
+from linearcore.structures import Cost, Sequences, Sites, path_score
 from linearcore.surrogates import Surrogate
+from linearcore.tagging import HEADS, ChainSettings, Head, Tagger, Training
+from linearcore_paper.experiments import EXPERIMENTS
+from linearcore_paper.runner import Claim, Experiment, Outcome, Settings, verdict
+from tests.tagged_text import write_conllu
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 GENERATOR = torch.Generator().manual_seed(0)
 SCORES = torch.randn(5, 4, dtype=torch.float64, generator=GENERATOR)
@@ -180,3 +193,151 @@ def test_a_proposal() -> None:
     assert abs(float(draws.mean() - exact)) < 4 * float(draws.std()) / 20
     head, layer = lc.LinearCoreChain(7), nn.Linear(4, 7)
     head.sampled_loss(SCORES.float().unsqueeze(1), layer, target.unsqueeze(1), proposal=Halves(), num_samples=3).backward()
+
+
+@dataclass(frozen=True)
+class Distance(Cost):
+    """The mean distance |y'_j − y_j| of tags that are ordered, over the largest."""
+
+    name: ClassVar[str] = "distance"
+    is_additive: ClassVar[bool] = True
+    most: int = 3
+
+    def between(
+        self, answer: Tensor, truth: Tensor, mask: Tensor | None = None, *, dtype: torch.dtype = torch.float32
+    ) -> Tensor:
+        away = (answer - truth).abs().to(dtype) / self.most
+        there = torch.ones_like(truth, dtype=dtype) if mask is None else mask.to(dtype)
+        return (away * there).sum(-1) / there.sum(-1).clamp(min=1)
+
+    def site_costs(self, truth: Tensor, num_tags: int, dtype: torch.dtype = torch.float32) -> Tensor:
+        return (torch.arange(num_tags, device=truth.device) - truth.unsqueeze(-1)).abs().to(dtype) / self.most
+
+
+class Tenth(Distance):
+    """A cost about which nothing is declared: a tenth of the distance."""
+
+    is_additive: ClassVar[bool] = False
+
+    def between(self, *given: Tensor, **how: torch.dtype) -> Tensor:
+        return super().between(*given, **how) / 10
+
+
+SPACE = Sequences(4, 2)
+EMISSIONS, TAGS = SCORES[:2].unsqueeze(1), torch.tensor([[0], [2]])
+TRUTH = (SPACE.outputs == TAGS.t()).all(-1).double()
+
+
+def every_score(head: ChainHead) -> Tensor:
+    sites = Sites.of(torch.ones(2, SPACE.size, dtype=torch.bool))
+    emissions = EMISSIONS.expand(-1, SPACE.size, -1)
+    return path_score(emissions, head.chain(emissions), SPACE.outputs.t(), sites).detach()
+
+
+def test_a_cost_in_a_search() -> None:
+    head = lc.ChainSSVM(4, cost=Distance()).double()
+    scores, costs = every_score(head), 2 * SPACE.cost(Distance()) @ TRUTH
+    torch.testing.assert_close(head.loss(EMISSIONS, TAGS, reduction="sum").detach(), (scores + costs - scores @ TRUTH).max())
+    with pytest.raises(ValueError, match=r"`cost` must be a sum over sites, or 1 for every wrong answer, .*, got Tenth"):
+        lc.ChainSSVM(4, cost=Tenth())
+
+
+@pytest.mark.parametrize("form", ("sum", "centered"))
+@pytest.mark.parametrize("cost", (Distance(), Tenth()))
+def test_a_cost_in_the_estimators(form: str, cost: Cost) -> None:
+    head, stream = lc.LinearCoreChain(4, cost=cost).double(), torch.Generator().manual_seed(1)
+    exact = conditional_risk(head.surrogate, f"structured-{form}", every_score(head), TRUTH, outputs=SPACE, cost=cost)
+    how = {"form": form, "num_samples": 1000, "generator": stream}
+    found = torch.stack([head.structured(EMISSIONS, TAGS, objective="raw", **how) for _ in range(40)]).detach()
+    assert abs(float(found.mean()) - float(exact)) < 4 * float(found.std()) / math.sqrt(40)
+    with pytest.raises(ValueError, match="`cost` must declare its `log_similarity_mass` to be normalised, got "):
+        head.structured(EMISSIONS, TAGS, **how)
+
+
+def test_a_cost_without_weights_of_sites() -> None:
+    head = lc.LinearCoreChain(4, cost=Distance()).double()
+    with pytest.raises(ValueError, match="`cost` must have a weight for each site, got Distance; take 'hamming', or"):
+        head.loss(EMISSIONS, TAGS)
+
+
+def test_a_cost_in_the_consistency_lab() -> None:
+    # The centered form's bound is for every cost; that of classes is for the zero-one cost alone.
+    proven = certify(lc.LinearCore(), "structured-centered", outputs=Sequences(3, 2), cost=Distance(2))
+    assert proven.linear_bound.verdict == "proven" and proven.to_json()["cost"] == "Distance(most=2)"
+    for outputs in (Sequences(2), Sequences(3)):
+        found = certify(lc.LinearCore(), "centered", outputs=outputs, cost=Tenth(2), starts=30)
+        assert found.linear_bound.verdict in ("supported", "refuted")
+
+
+class ChainPerceptron(ChainHead):
+    """The structured perceptron: the best score less that of the truth."""
+
+    def _losses(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
+        chain = self.chain(emissions)
+        best = viterbi(emissions.detach(), chain, sites)[0].clamp(min=0)
+        return path_score(emissions, chain, best, sites) - path_score(emissions, chain, tags, sites)
+
+    def _confidence(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
+        return torch.ones_like(tags, dtype=emissions.dtype)
+
+
+def test_a_head_of_the_tagger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(HEADS, "perceptron", Head("structured perceptron", ChainPerceptron, ("rank", "beam")))
+    words = ["--train", str(write_conllu(tmp_path / "train.conllu", 60)), "--tag", "upos", "--epochs", "8", "--tokens", "64"]
+    run = ["tag", "train", *words, "--loss", "perceptron", "--rank", "2", "--out", str(tmp_path / "model"), "--json"]
+    assert command(run) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["settings"]["loss"], told["settings"]["rank"]) == ("perceptron", 2)
+    assert told["dev_accuracy"] > 80
+    head = Tagger.load(tmp_path / "model").model.head
+    assert type(head) is ChainPerceptron and head.rank == 2
+    assert type(ChainSettings("perceptron", beam=4).make_chain(["O", "B-X"], strict_mask=False)) is ChainPerceptron
+    # What it does not take is refused by what it declares.
+    assert command([*run, "--unary", "0.5"]) == 2
+    assert "`unary` must be None with loss 'perceptron', got 0.5; it is an option of loss 'lc'" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="`compiled` must be False with loss 'perceptron'"):
+        Training(loss="perceptron", compiled=True)
+
+
+def command(words: list[str]) -> int:
+    with pytest.raises(SystemExit) as left:
+        main(words)
+    return int(left.value.code or 0)
+
+
+def slopes(settings: Settings) -> dict[str, Any]:
+    return {f"tau-{tau}": lambda tau=tau: float(lc.LinearCore(tau=tau).derivative(0.0)) for tau in (1, 2)}
+
+
+def compare(results: dict[str, Any], settings: Settings) -> Outcome:
+    same = verdict(results["tau-1"] == results["tau-2"] == -1)
+    claim = Claim("The slope in the core is −1", "−1", f"{results['tau-1']:g}", same)
+    return Outcome([claim], results, "Two bars, both at −1.")
+
+
+def bars(data: dict[str, Any]) -> "Figure":
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    figure.add_subplot().bar(list(data), list(data.values()))
+    return figure
+
+
+SLOPES = Experiment(
+    name="slopes", title="Slopes in the core", question="How steep is the core?", shows="the slope in the core",
+    paper="nowhere", needs="nothing", cost={"smoke": "1 s", "paper": "1 s"}, parts=slopes, conclude=compare, draw=bars,
+)  # fmt: skip
+
+
+def test_an_experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(EXPERIMENTS, "slopes", SLOPES)
+    assert command(["reproduce", "slopes", "--list", "--json"]) == 0
+    assert [item["shows"] for item in json.loads(capsys.readouterr().out)] == ["the slope in the core"]
+    assert command(["reproduce", "slopes", "--out", str(tmp_path), "--report"]) == 0
+    assert "holds: The slope in the core is −1" in capsys.readouterr().out
+    assert {path.name for path in (tmp_path / "slopes").iterdir()} == {"results.jsonl", "slopes.svg", "slopes.png"}
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert "Slopes in the core" in page and "How steep is the core?" in page and "Two bars, both at −1." in page
+    # Finished parts are kept, as those of every experiment.
+    assert command(["reproduce", "slopes", "--out", str(tmp_path)]) == 0
+    assert "2 of 2 parts were finished before" in capsys.readouterr().out

@@ -44,6 +44,16 @@ def drawn_margins(bound: float | None) -> st.SearchStrategy[list[float]]:
 
 
 @every_surrogate
+def test_straight_lines_are_as_declared(phi: Surrogate) -> None:
+    u = grid(phi)
+    if phi.lines:
+        highest = torch.stack([slope * u + height for slope, height in phi.lines]).amax(0)
+        torch.testing.assert_close(phi.value(u), highest, rtol=1e-12, atol=1e-12)
+    else:  # A loss that bends only in its knots would be such a maximum.
+        assert bool((phi.curvature(u) > 0).any())
+
+
+@every_surrogate
 def test_second_differences_are_not_negative(phi: Surrogate) -> None:
     u = torch.arange(-15, 15, 0.05, dtype=torch.float64)
     value = phi.value(u)

@@ -13,11 +13,9 @@ AS_IN_THE_PAPER = {
     "lc": (94, 84.24, 80.52, 75.49, 63.57, 39.86, 75),
     "logodds": (94, 85, 81, 76, 64, 40, 76),
     "unhinged-tuned": (93, 86, 82, 77, 65, 41, 77),
-    "robust": (93.3, 86, 82, 76, 64, 40, 77),
-    "shared": (93.2, 86, 82, 77, 64, 40, 77),
-    "balanced": (93.6, 92, 91, 89.2, 70, 45, 88),
+    "robust": (93.6, 92, 91, 89.2, 70, 45, 88),
 }
-AREAS = {"ce": 0.7, "ce-tuned": 0.8, "balanced": 0.97}
+AREAS = {"ce": 0.7, "ce-tuned": 0.8, "robust": 0.97}
 
 
 def made_up(accuracies=AS_IN_THE_PAPER, areas=AREAS, failed=()):

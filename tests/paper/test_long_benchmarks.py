@@ -55,9 +55,8 @@ def test_only_losses_that_say_so_have_normed_scores_on_letters(script):
     for name in letters.LOSSES:
         network = letters._trained(inputs, labels, name, 1.0, 0, letters.QUICK)
         behind = network[-1]
-        assert isinstance(behind, NormedScores) == ("normed" in name or "balanced" in name)
-        assert getattr(behind, "sphere", False) == ("balanced" in name)
-    assert {"unhinged, normed scores", "LC robust, balanced"} < set(letters.LOSSES) and "unhinged" not in letters.LOSSES
+        assert isinstance(behind, NormedScores) == ("normed" in name)
+    assert "unhinged, normed scores" in letters.LOSSES and "unhinged" not in letters.LOSSES
 
 
 def test_sweep_trains_and_judges_with_wrong_labels_and_every_scale(script, monkeypatch):
@@ -86,17 +85,16 @@ def test_sweep_trains_and_judges_with_wrong_labels_and_every_scale(script, monke
         assert torch.equal(run.data.labels, rest.labels) and torch.equal(run.validation.labels, held.labels)
         assert run.recipe.loss_scale == row["scale"] and run.recipe.seed == 3
     assert settings["noise"]["labels"] == noisy.hash and settings["held_out"] == 80
-    # Only a loss without a least value and the balanced preset have other networks.
+    # Only a loss without a minimum has another network.
     made.clear()
     search.search("made-up", None, list(search.CANDIDATES), args)
     networks = {run.name: run.recipe.network for run in made}
     assert len(networks) == 2 * len(search.CANDIDATES)
     for name, network in networks.items():
-        ending = "-normed" if "unhinged" in name else "-balanced" if "balanced" in name else ""
-        assert network == f"small{ending}"
+        assert network == ("small-normed" if "unhinged" in name else "small")
 
 
-def test_widths_differ_in_core_and_sphere_alone_and_count_wrong_labels_that_are_given_back(script, monkeypatch):
+def test_widths_differ_in_core_alone_and_count_wrong_labels_that_are_given_back(script, monkeypatch):
     widths = script("core_width")
     made = []
 
@@ -116,7 +114,7 @@ def test_widths_differ_in_core_and_sphere_alone_and_count_wrong_labels_that_are_
 
     monkeypatch.setattr(widths, "Run", Spy)
     rows = [widths.one_run(widths.QUICK, None, row, 0.4, 3) for row in widths.ROWS]
-    names = ["core up to 0.1", "core up to 0.5", "core up to 1", "no tail", "sphere, core up to 0.5", "sphere, core up to 2"]
+    names = ["core up to 0.1", "core up to 0.5", "core up to 1", "no tail"]
     assert [row["row"] for row in rows] == names
     train, test, true, _ = widths.images_of(widths.QUICK, None, 0.4, 3)
     clean = read_images("made-up", None)
@@ -124,9 +122,8 @@ def test_widths_differ_in_core_and_sphere_alone_and_count_wrong_labels_that_are_
     assert 20 < len(wrong) < 80
     assert {row["learned"] for row in rows} == {round(100 * float((wrong % 3 == 0).double().mean()), 3)}
     assert torch.equal(test.labels, clean.test.labels[:60])
-    for run, name in zip(made, names, strict=True):
-        assert run.data is train and run.test is test and run.recipe.seed == 3
-        assert run.recipe.network == ("small-balanced" if "sphere" in name else "small-normed")
+    for run in made:
+        assert run.data is train and run.test is test and run.recipe.seed == 3 and run.recipe.network == "small-normed"
     # Without a tail it is the unhinged loss, up to a factor and a constant.
     scores, labels = torch.randn(50, 4, generator=torch.Generator().manual_seed(0)), torch.arange(50) % 4
     z = NormedScores(4)(scores)

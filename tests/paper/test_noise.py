@@ -69,8 +69,8 @@ def test_command_writes_records_figures_and_every_part(toy):
         assert all("GCE" in claim["claim"] and claim["ours"] == "not run: only with --scale paper" for claim in later)
         assert len(later) == (2 if name == "noise" else 0)
         assert len(results["alt"]) > 100
-    wanted = {f"tune_balanced_{place}" for place in (0, 1)}
-    wanted |= {f"run_instance_{rate}_{row}_seed1" for rate in ("0", "0.4") for row in ("ce", "lc", "balanced")}
+    wanted = {f"tune_robust_{place}" for place in (0, 1)}
+    wanted |= {f"run_instance_{rate}_{row}_seed1" for rate in ("0", "0.4") for row in ("ce", "lc", "robust")}
     assert set(part_files(toy, "noise")) == wanted
     assert set(part_files(toy, "gradient-histogram")) == {"run_ce_seed1", "run_lc_seed1"}
 
@@ -165,14 +165,14 @@ def test_final_runs_see_all_noisy_labels_and_clean_test_images(spied):
 
 def test_final_runs_take_what_did_best_on_noisy_labels():
     parts = noise.parts(Settings())
-    names = tune_names("balanced", SMALL_METHODS)
-    assert names == ("tune_balanced_0", "tune_balanced_1")
-    part = parts["run_instance_0_balanced_seed1"]
+    names = tune_names("robust", SMALL_METHODS)
+    assert names == ("tune_robust_0", "tune_robust_1")
+    part = parts["run_instance_0_robust_seed1"]
     assert isinstance(part, After) and part.needs == names
     for best in (0, 1):
         # What else may stand in a result does not count.
         run = part.make({name: judged_as(place == best) for place, name in enumerate(names)})
-        wanted = SMALL_METHODS["balanced"].configs[best]
+        wanted = SMALL_METHODS["robust"].configs[best]
         assert run.settings["config"] == wanted.to_json()
         assert run.settings["recipe"]["loss_scale"] == wanted.scale and run.settings["held_out"] == 0
     assert isinstance(parts["run_instance_0_ce_seed1"], RecordedRun)
@@ -215,7 +215,7 @@ def small_source(monkeypatch):
 def test_budget_is_the_same_and_what_matters_comes_first(small_source):
     parts = list(noise.parts(PAPER))
     tuned = [name for name in parts if name.startswith("tune")]
-    assert parts[: len(tuned)] == tuned and len(tuned) == 8 * 6
+    assert parts[: len(tuned)] == tuned and len(tuned) == 6 * 6
     assert all(len(method.configs) in (1, 6) for method in METHODS.values())
     runs = [name.split("_")[1:] for name in parts[len(tuned) :]]
     where = [(f"{law}{rate}{seed}", method) for law, rate, method, seed in runs]
@@ -225,7 +225,7 @@ def test_budget_is_the_same_and_what_matters_comes_first(small_source):
     ]  # fmt: skip
     assert where == sorted(where, key=lambda one: [place for place, _ in where].index(one[0]))
     # One seed of what nobody asked for.
-    asked = [key for key in METHODS if key not in ("ce-tuned", "gce-normed", "logodds", "shared")]
+    asked = [key for key in METHODS if key not in ("ce-tuned", "gce-normed", "logodds")]
     for place in dict(where):
         wanted = list(METHODS) if place.endswith("seed1") else asked
         assert [method for other, method in where if other == place] == wanted
@@ -236,7 +236,7 @@ def test_grids():
     assert tried["ce"] == tried["lc"] == [(1.0, 5e-4, None)]
     both = [5e-4, 2e-3]
     assert tried["ce-tuned"] == [(scale, decay, None) for scale in (1.0, 0.1, 0.02) for decay in both]
-    for key in ("robust", "shared", "balanced", "logodds", "unhinged-tuned"):
+    for key in ("robust", "logodds", "unhinged-tuned"):
         assert tried[key] == tried["ce-tuned"]
     # The usual q, as published, is among them.
     assert tried["gce-tuned"] == [(*how, q) for q in (0.5, 0.7) for how in ((1.0, 5e-4), (1.0, 2e-3), (0.2, 2e-3))]
@@ -248,8 +248,8 @@ def test_paper_recipe():
     assert (told.network, told.width, told.epochs, told.batch, told.rate) == ("resnet18", 64, 50, 128, 0.1)
     assert (told.momentum, told.decay, told.loss_scale, told.schedule) == (0.9, 5e-4, 1.0, "cosine")
     assert (told.nesterov, told.warmup, told.augment) == (False, 0.0, True)
-    # The network is changed for a loss without a least value, for GCE beside it, and for the one that is about it.
-    endings = {"unhinged-tuned": "-normed", "gce-normed": "-normed", "balanced": "-balanced"}
+    # The network is changed for a loss without a minimum, and for GCE beside it.
+    endings = {"unhinged-tuned": "-normed", "gce-normed": "-normed"}
     for key, method in METHODS.items():
         network = Plan("cifar10", method.loss, method.configs[0], "instance", 0.4, 1).recipe("cpu").network
         assert network == f"resnet18{endings.get(key, '')}"
@@ -272,9 +272,9 @@ HOLDS, FAILS = ("holds", None), ("does not hold", None)
 
 def test_table_has_means_and_spreads():
     data = noise.conclude(made_up(), PAPER).data
-    assert len(data["rows"]) == 10 * 7
+    assert len(data["rows"]) == 8 * 7
     rows = {(row["row"], row["law"], row["rate"]): row for row in data["rows"]}
-    first = rows["balanced", "instance", 0.4]
+    first = rows["robust", "instance", 0.4]
     assert (first["mean"], first["spread"], first["seeds"]) == (89.2, 0.1, [1, 2, 3])
     assert first["noisy_labels"] == ["drawn with seed 1", "drawn with seed 2", "drawn with seed 3"]
     assert (first["auc_margin"], first["auc_loss"], first["realised_rate"]) == (0.97, 0.96, 0.4)
@@ -306,9 +306,9 @@ def test_all_claims_hold_where_the_numbers_are_the_papers():
     assert "40 %: CE as in the paper 72.88 ± 0.10, LC as in the paper 75.49 ± 0.10" in found.claims[0].ours
     assert "40 %: CE 72.88, LC 75.49" in found.claims[0].paper
     assert "q = 0.7" in found.claims[1].ours and "every rate" in found.claims[1].ours
-    assert found.claims[3].ours.startswith("mean over 20 %, 30 %, 40 %, 50 %, 60 %: robust, balanced 77.44; ")
+    assert found.claims[3].ours.startswith("mean over 20 %, 30 %, 40 %, 50 %, 60 %: robust 77.44; ")
     assert "40 % symmetric: it is the best" in found.claims[4].ours
-    assert "robust, balanced 0.970 by margin and 0.960 by loss" in found.claims[7].ours
+    assert "robust 0.970 by margin and 0.960 by loss" in found.claims[7].ours
 
 
 def test_a_single_rate_decides_about_the_linear_core():
@@ -353,8 +353,8 @@ def test_preset_that_is_second_on_average_or_far_below_somewhere():
 
 
 def test_marks_of_the_preset():
-    assert judged(with_values("balanced", 93.6, 92, 91, 88.9, 70, 45, 88))[5] == FAILS
-    assert judged(with_values("balanced", 93.4, 92, 91, 89.2, 70, 45, 88))[6] == FAILS
+    assert judged(with_values("robust", 93.6, 92, 91, 88.9, 70, 45, 88))[5] == FAILS
+    assert judged(with_values("robust", 93.4, 92, 91, 89.2, 70, 45, 88))[6] == FAILS
     # The better of both cross-entropies counts.
     assert judged(with_values("ce-tuned", 94.2, 84, 78, 73, 62, 38, 71))[6] == FAILS
     assert judged(made_up(areas=AREAS | {"ce-tuned": 0.98}))[7] == FAILS
@@ -362,12 +362,12 @@ def test_marks_of_the_preset():
     # The better of both rankings counts.
     results = made_up()
     for seed in (1, 2, 3):
-        results[f"run_instance_0.4_balanced_seed{seed}"]["auc_loss"] = 0.5
+        results[f"run_instance_0.4_robust_seed{seed}"]["auc_loss"] = 0.5
     assert judged(results)[7] == HOLDS
 
 
 def test_failed_runs_count_as_nothing_and_are_told():
-    results = made_up(failed=["run_instance_0.4_balanced_seed2", "run_symmetric_0.4_ce_seed1", "tune_gce-tuned_5"])
+    results = made_up(failed=["run_instance_0.4_robust_seed2", "run_symmetric_0.4_ce_seed1", "tune_gce-tuned_5"])
     found = noise.conclude(results, PAPER)
     verdicts = [claim.verdict for claim in found.claims]
     assert verdicts == [
@@ -380,8 +380,8 @@ def test_failed_runs_count_as_nothing_and_are_told():
         "holds",
         "does not hold",
     ]
-    assert "robust, balanced failed" in found.claims[5].ours and "CE as in the paper failed" in found.alt
-    assert "robust, balanced failed by margin" in found.claims[7].ours
+    assert "robust failed" in found.claims[5].ours and "CE as in the paper failed" in found.alt
+    assert "robust failed by margin" in found.claims[7].ours
     # The first of equals, since the best has failed.
     assert next(choice for choice in found.data["choices"] if choice["row"] == "gce-tuned")["chosen"] == 0
     assert noise.EXPERIMENT.draw(found.data).axes
@@ -394,7 +394,7 @@ def test_figure_shows_every_row_and_the_papers_numbers():
     assert {text.removeprefix("╌╌ ") for text in words} == {method.label for method in METHODS.values()}
     # Of two with one colour, one is dashed, and its name says so.
     assert {text for text in words if text.startswith("╌╌ ")} == {
-        f"╌╌ {METHODS[key].label}" for key in ("ce-tuned", "gce-normed", "logodds", "unhinged-tuned", "shared")
+        f"╌╌ {METHODS[key].label}" for key in ("ce-tuned", "gce-normed", "logodds", "unhinged-tuned")
     }
     assert rates.get_title().endswith("bars: 3 seeds, else one")
     hollow = [line for line in rates.lines if line.get_markerfacecolor() == "none"]

@@ -1,6 +1,5 @@
 """What the runs of `noise` are made of: losses, choices, wrong labels, and what training scores say."""
 
-import json
 import math
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from linearcore.surrogates import LinearCore
+from linearcore_paper.experiments import noise
 from linearcore_paper.experiments.gradient_histogram.gradients import (
     BINS,
     described,
@@ -18,12 +18,13 @@ from linearcore_paper.experiments.gradient_histogram.gradients import (
     share_at_one,
 )
 from linearcore_paper.experiments.noise.images import LAWS, draw_labels, read_images
-from linearcore_paper.experiments.noise.losses import LOSSES, WIDE_CORE, name_of
+from linearcore_paper.experiments.noise.losses import LOSSES, NORMED_CORE, name_of
 from linearcore_paper.experiments.noise.methods import METHODS, SMALL_METHODS, Config, best_of
 from linearcore_paper.experiments.noise.training import known_about
+from linearcore_paper.runner import ResultsFile
 from linearcore_paper.vision import Images
 
-RECORDS = Path(__file__).parents[2] / "docs" / "results" / "paper"
+EXPERIMENTS = Path(noise.__file__).parents[1]
 SCORES = 3 * torch.randn(64, 10, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 LABELS = torch.arange(64) % 10
 OWN = SCORES.gather(1, LABELS[:, None])
@@ -42,15 +43,13 @@ def test_losses_are_what_their_names_say():
         "gce-normed": (1 - p**0.7) / 0.7,
         # One-sided, logistic, τ = 1, mean over competitors.
         "lc": torch.where(MARGINS <= 1, 1 - MARGINS + 2 * math.log(2), 2 * F.softplus(1 - MARGINS)).mean(1),
+        "lc-sum": LinearCore(tau=1.0).value(MARGINS).sum(1),
+        "lc-normed": LinearCore(tau=1.0).value(MARGINS).mean(1),
+        "lc-wide": NORMED_CORE.value(MARGINS).mean(1),
         "logodds": torch.where(odds <= 1, 1 - odds + 2 * math.log(2), 2 * F.softplus(1 - odds)),
         "unhinged": 1 - MARGINS.mean(1),
         # All of a sphere lies in the core.
         "robust": 2 + 2 * math.log(2) - 10 / 9 * on_sphere.gather(1, LABELS[:, None]).squeeze(1),
-        "shared": WIDE_CORE.value(
-            (MARGINS / centred.square().sum(1).mean().sqrt()).reshape(-1)
-        ).reshape(64, 9).mean(1),
-        # Scores that come normed.
-        "balanced": WIDE_CORE.value(0.3 * MARGINS.reshape(-1)).reshape(64, 9).mean(1),
     }  # fmt: skip
     assert list(expected) == list(LOSSES)
     for key, values in expected.items():
@@ -63,19 +62,16 @@ def test_names_of_losses_tell_everything_that_decides():
     told = {
         "lc": ("tau=1", "sides=1", "'pairwise'", "normalize=True"),
         "robust": ("tau=2", "radius=1.0"),
-        "shared": ("tau=2", "radius=1.0", "norm='batch'"),
-        "balanced": ("tau=2", "radius=1.0", "norm='class'"),
     }
     for key, words in told.items():
         name = name_of(LOSSES[key].make({}))
         assert all(word in name for word in words), name
 
 
-@pytest.mark.parametrize("key", ["ce", "gce", "lc", "logodds", "unhinged", "robust"])
+@pytest.mark.parametrize("key", LOSSES)
 def test_committed_runs_are_found_by_the_names_of_today(key):
-    records = [json.loads(path.read_text()) for path in RECORDS.glob("*/parts/*.json")]
-    recorded = {record["settings"]["loss"] for record in records if "noise" in record["settings"]}
-    assert name_of(LOSSES[key].make({"q": 0.5} if key == "gce" else {})) in recorded
+    recorded = {record["settings"]["loss"] for record in ResultsFile(EXPERIMENTS, "noise").parts.values()}
+    assert name_of(LOSSES[key].make({"q": 0.5} if key.startswith("gce") else {})) in recorded
 
 
 @pytest.mark.parametrize("key", METHODS)
@@ -87,7 +83,7 @@ def test_every_configuration_can_be_used_and_differs(key):
     assert METHODS[key].is_tuned == (key not in ("ce", "lc"))
     if not METHODS[key].is_tuned:
         assert configs == (Config(scale=1.0, decay=5e-4),)
-    assert set(SMALL_METHODS) == {"ce", "lc", "balanced"}
+    assert set(SMALL_METHODS) == {"ce", "lc", "robust"}
 
 
 def test_choice_is_the_first_of_the_best_that_did_not_fail():

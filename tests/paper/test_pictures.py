@@ -21,7 +21,7 @@ def test_every_row_of_table_1_is_confirmed_by_numbers():
         f"lc-{base}-{sides}" for base in ("quartic", "gamma") for sides in (1, 2)
     }
     assert all(rows[key]["kind"] == "linear" for key in surrogates.CORES)
-    assert rows["smoothed-hinge-0.5"]["kind"] == "linear" and rows["smoothed-hinge-1"]["kind"] == "square root"
+    assert rows["smoothed-hinge"]["kind"] == "linear" and rows["smoothed-hinge-1"]["kind"] == "square root"
 
 
 def test_verdicts_on_surrogates():

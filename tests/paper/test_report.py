@@ -1,21 +1,26 @@
 """The report page, without a browser: what is on it, that it loads nothing, and missing or broken results."""
 
 import json
+import math
 import re
+from dataclasses import dataclass, replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+import torch
 
-from linearcore import LinearCore
+from linearcore import LinearCore, Pairwise
 from linearcore.analysis import certify, regret_ratio
+from linearcore.forms import FORMS
+from linearcore.surrogates import BASES, LogisticBase
 from linearcore_paper.experiments import EXPERIMENTS
 from linearcore_paper.report import write_report
 from linearcore_paper.report._evidence import LIVE
-from linearcore_paper.report._facts import BASE_LABELS, FORMS, SIDES, explorer_facts, linear_bound
+from linearcore_paper.report._facts import SIDES, explorer_facts, linear_bound
 from linearcore_paper.report._figures import inline_svg
 from linearcore_paper.report._page import _ICONS, _ORDER, _parted
-from linearcore_paper.report._results import CATALOGUE, NAMES, number, plain
+from linearcore_paper.report._results import catalogue, number, plain
 from linearcore_paper.report.corrections import CORRECTIONS
 from linearcore_paper.runner import VERDICTS, results_folder
 from tests.paper.outcomes import write_conclusion
@@ -110,9 +115,9 @@ def test_page_is_well_formed_and_its_ids_and_links_agree(page):
 
 
 def test_every_experiment_and_letter_is_there(page):
-    assert set(NAMES) <= set(page.ids)
+    assert {entry.name for entry in catalogue()} <= set(page.ids)
     assert {f"correction-{letter}" for letter in "abcdefghijklmn"} <= set(page.ids)
-    for entry in CATALOGUE:
+    for entry in catalogue():
         assert entry.title in page.text and entry.place in page.text
     for correction in CORRECTIONS:
         assert correction.title in page.text and correction.instead in page.text
@@ -165,7 +170,7 @@ def test_figures_have_text_alternatives_and_do_not_collide(source, page):
 
 def test_a_folder_without_results_gives_a_page_that_says_so(tmp_path):
     page = Page(write_report(tmp_path).read_text("utf-8"))
-    for entry in CATALOGUE:
+    for entry in catalogue():
         known = entry.name in EXPERIMENTS
         words = (
             f"linearcore reproduce {entry.name}" if known else f"experiment {entry.name}, which this version does not have"
@@ -233,8 +238,9 @@ def test_long_results_are_folded_after_their_first_sentence():
 def test_page_and_runner_agree_on_verdicts_and_names():
     assert set(_ICONS) == set(_ORDER) == set(VERDICTS)
     assert _ORDER[0] == "holds" and _ORDER[-1] == "does not hold"
-    assert [name for name in NAMES if name in EXPERIMENTS] == list(EXPERIMENTS)
-    assert {name for correction in CORRECTIONS for name in correction.experiments} <= set(NAMES)
+    names = [entry.name for entry in catalogue()]
+    assert [name for name in names if name in EXPERIMENTS] == list(EXPERIMENTS)
+    assert {name for correction in CORRECTIONS for name in correction.experiments} <= set(names)
 
 
 @pytest.mark.parametrize("letter", LIVE)
@@ -252,17 +258,17 @@ def test_live_evidence_agrees_with_what_was_published():
     assert LIVE["j"]().rows[-1][-1] == "0.5000"
 
 
-@pytest.mark.parametrize("base", BASE_LABELS)
+@pytest.mark.parametrize("base", BASES)
 @pytest.mark.parametrize("sides", SIDES)
 def test_bounds_on_the_page_are_those_of_the_certificates(base, sides):
     surrogate = LinearCore(base, tau=0.5, sides=sides)
-    for form in FORMS:
+    for form in FORMS.values():
         two, more = (linear_bound(surrogate, form, more_than_two)["verdict"] for more_than_two in (False, True))
         if two == "refused":
             assert more == "refused"
             assert (form.name, sides) == ("centered", 2) or (form.name, base) == ("logodds", "quartic")
             continue
-        certificate = certify(surrogate, form.name, 2)
+        certificate = certify(surrogate, form.normalized(False), 2)
         assert certificate.convex == explorer_facts()["forms"][form.name][base][str(sides)]["is_convex"]
         found = certificate.linear_bound
         assert (found.verdict, found.constant) == (two, 2.0)
@@ -276,10 +282,37 @@ def test_bounds_on_the_page_are_those_of_the_certificates(base, sides):
 
 def test_facts_are_json_and_complete():
     facts = json.loads(json.dumps(explorer_facts(), allow_nan=False))
-    assert set(facts["bases"]) == set(BASE_LABELS) and set(facts["forms"]) == {form.name for form in FORMS}
+    assert set(facts["bases"]) == set(BASES) and set(facts["forms"]) == set(FORMS)
     assert (
         facts["bases"]["gamma"]["sides"]["2"]["is_c2"] and facts["bases"]["exponential"]["sides"]["2"]["lipschitz"] is None
     )
+
+
+def test_the_explorer_leaves_out_what_it_cannot_draw(monkeypatch):
+    @dataclass(frozen=True)
+    class Other(LogisticBase):
+        name = "other"
+
+    @dataclass(frozen=True)
+    class Uneven(Pairwise):
+        """Margins that differ from each other."""
+
+        name = "uneven"
+
+        def margins(self, own, candidates, basis):
+            system = super().margins(own, candidates, basis)
+            return replace(system, rows=system.rows * torch.arange(1.0, len(system.rows) + 1).unsqueeze(-1))
+
+    monkeypatch.setitem(BASES, "other", Other())
+    monkeypatch.setitem(FORMS, "uneven", Uneven())
+    facts = explorer_facts()
+    assert "other" not in facts["bases"] and "uneven" not in {*facts["forms"], *facts["margins"]}
+
+
+def test_the_margin_of_a_lead_is_computed_by_the_library():
+    margins = explorer_facts()["margins"]
+    assert margins["centered"]["10"] == pytest.approx({"gain": 0.1, "shift": 0.0})
+    assert margins["logodds"]["100"] == pytest.approx({"gain": 1.0, "shift": -math.log(99)})
 
 
 @pytest.mark.parametrize(

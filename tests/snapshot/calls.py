@@ -78,6 +78,8 @@ def sampled_chain_loss(head: lc.LinearCoreChain, hidden: Tensor, projection: Any
 
 
 def structured_loss(head: lc.LinearCoreChain, emissions: Tensor, tags: Tensor, **options: Any) -> Tensor:
+    if options.get("form") == "pairs":
+        options["form"] = "sum"
     return head.structured(emissions, tags, **options)
 
 

@@ -1,4 +1,4 @@
-"""`robust_loss` with every norm, and the layer `NormedScores`."""
+"""`robust_loss`, and the layer `NormedScores`."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +13,6 @@ from tests.snapshot.inputs import DTYPES, fixed
 from tests.snapshot.record import Entry, Results
 from tests.snapshot.targets import REDUCTIONS, Kind, kinds
 
-NORMS = ("sample", "batch", "class")
 SETTINGS: dict[str, dict[str, Any]] = {
     "default": {},
     "short core": {"surrogate": lc.LinearCore("gamma", tau=0.5, sharpness=2.0), "radius": 1.5, "scale": 0.25},
@@ -27,26 +26,23 @@ KINDS = (
 def robust() -> Iterator[Entry]:
     """The loss, its gradients and Hessian-vector products; outputs, statistics and gradients of the layer."""
     for dtype_name, dtype in DTYPES.items():
-        for norm in NORMS:
-            for setting_name, setting in SETTINGS.items():
-                for kind_name in KINDS:
-                    if setting and kind_name not in ("index", "sample_weight"):
-                        continue
-                    kind = kinds(dtype)[kind_name]
-                    for reduction in REDUCTIONS:
-                        name = f"robust/{norm}/{setting_name}/{kind_name}/{reduction}/{dtype_name}"
-                        given = {**setting, "norm": norm, "reduction": reduction}
-                        of = () if reduction == "sum" else ("scores",)
-                        yield Entry(name, lambda kind=kind, given=given, of=of: _one(kind, given, of))
-                        for via, backend in BACKENDS.items():
-                            same = {**given, "backend": backend}
-                            yield Entry(name, lambda kind=kind, given=same, of=of: _one(kind, given, of), via)
-                        yield Entry(
-                            name, lambda kind=kind, given=given: {"value": _by_module(kind, given)}, "module, validate=True"
-                        )
-        for sphere in (False, True):
-            name = f"robust/NormedScores/sphere={sphere}/{dtype_name}"
-            yield Entry(name, lambda sphere=sphere, dtype=dtype: _layer(sphere, dtype))
+        for setting_name, setting in SETTINGS.items():
+            for kind_name in KINDS:
+                if setting and kind_name not in ("index", "sample_weight"):
+                    continue
+                kind = kinds(dtype)[kind_name]
+                for reduction in REDUCTIONS:
+                    name = f"robust/{setting_name}/{kind_name}/{reduction}/{dtype_name}"
+                    given = {**setting, "reduction": reduction}
+                    of = () if reduction == "sum" else ("scores",)
+                    yield Entry(name, lambda kind=kind, given=given, of=of: _one(kind, given, of))
+                    for via, backend in BACKENDS.items():
+                        same = {**given, "backend": backend}
+                        yield Entry(name, lambda kind=kind, given=same, of=of: _one(kind, given, of), via)
+                    yield Entry(
+                        name, lambda kind=kind, given=given: {"value": _by_module(kind, given)}, "module, validate=True"
+                    )
+        yield Entry(f"robust/NormedScores/{dtype_name}", lambda dtype=dtype: _layer(dtype))
 
 
 def _one(kind: Kind, options: dict[str, Any], of: tuple[str, ...]) -> Results:
@@ -63,11 +59,11 @@ def _by_module(kind: Kind, options: dict[str, Any]) -> Tensor:
     return robust_module(**given, validate=True)(**call)
 
 
-def _layer(sphere: bool, dtype: torch.dtype) -> Results:
+def _layer(dtype: torch.dtype) -> Results:
     """Derivatives of a batch in training mode; then what two such batches leave behind, and how it is used in evaluation."""
 
     def fresh() -> lc.NormedScores:
-        return lc.NormedScores(4, sphere=sphere).to(dtype)
+        return lc.NormedScores(4).to(dtype)
 
     batch = fixed(30, 6, 4, dtype=dtype)
     results = derivatives(lambda scores: fresh()(scores), {"scores": batch})

@@ -77,8 +77,8 @@ def _draws(law: SequenceProposal, sites: Sites) -> Results:
         "sample around each": law.sample(other, sites, TAGS, SAMPLES, generator(SEED)),
         "log_prob around each": law.log_prob(drawn, other, sites, TAGS),
     }
-    log_count = getattr(law, "log_count", None)
-    return results | ({"log_count": log_count(sites, TAGS)} if log_count else {})
+    log_count = law.log_count(sites, TAGS)
+    return results if log_count is None else results | {"log_count": log_count}
 
 
 def _constraints() -> dict[str, Constraints]:

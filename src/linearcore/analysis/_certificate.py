@@ -65,7 +65,7 @@ class Certificate:
         yes = {True: "yes", False: "no"}
         lines = [
             f"{self.surrogate}",
-            f"form {problem.form_name} on {_outputs(problem)}, cost {problem.cost}, {problem.family} scores",
+            f"form {problem.form_name} on {_outputs(problem)}, cost {problem.cost_name}, {problem.family} scores",
             f"  convex            {yes[self.convex]}",
             f"  smooth            {'C2' if self.c2 else 'C1' if self.c1 else 'no'}",
             f"  Lipschitz of φ    {self.lipschitz:g}",
@@ -81,7 +81,7 @@ class Certificate:
             "surrogate": str(self.surrogate),
             "form": self.problem.form_name,
             "outputs": asdict(self.problem.space),
-            "cost": self.problem.cost,
+            "cost": self.problem.cost_name,
             "family": self.problem.family,
             "convex": self.convex,
             "c1": self.c1,

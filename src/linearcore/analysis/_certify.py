@@ -7,8 +7,8 @@ from linearcore.analysis._counterexample import Counterexample, core_constant, c
 from linearcore.analysis._minimum import can_solve
 from linearcore.analysis._problem import AnyForm, Problem, problem_on
 from linearcore.losses import check_surrogate
-from linearcore.structures import Sequences
-from linearcore.surrogates import Surrogate, UserBase
+from linearcore.structures import Cost, Sequences
+from linearcore.surrogates import Surrogate
 
 
 def certify(
@@ -17,7 +17,7 @@ def certify(
     num_classes: int | None = None,
     *,
     outputs: Sequences | None = None,
-    cost: str = "zero-one",
+    cost: str | Cost = "zero-one",
     family: str = "free",
     starts: int = 300,
     seed: int = 0,
@@ -32,7 +32,7 @@ def certify(
             it, the constant of a linear bound is n − 1 times that of the sum.
         num_classes: n; left out, 2 (or what `outputs` says).
         outputs: the output space, for structured forms.
-        cost: "zero-one" or "hamming".
+        cost: "zero-one", "hamming" or a `Cost`.
         family: "free", "unary" or "chain": which scores the model can give. A guarantee holds for that family only.
         starts: how hard to search.
         seed: of the search.
@@ -58,7 +58,7 @@ def certify(
         return _unknown(surrogate, problem, "the loss is not convex, so that no minimum can be certified")
     bound = _proven_bound(surrogate, problem)
     if bound is None and not can_solve(surrogate, problem):
-        return _unknown(surrogate, problem, "minima of the hinge are certified in the forms pairwise and centered alone")
+        return _unknown(surrogate, problem, "minima of a φ with kinks are certified for straight lines and linear margins")
     found: Counterexample | None = None
     if bound is None:
         found = counterexample(
@@ -82,12 +82,13 @@ def _proven_bound(surrogate: Surrogate, problem: Problem) -> Finding | None:
     form, space = problem.own_form, problem.space
     # A tail that is steeper than the core would lose the bound.
     has_bound = form is not None and form.has_linear_bound and surrogate.core[0] == -math.inf
-    by_site = problem.is_local and problem.family == "unary" and problem.cost == "hamming"
-    if space.size == 2:
+    by_site = problem.is_local and problem.family == "unary" and problem.own_cost.is_share
+    if space.size == 2 and problem.own_cost.is_constant:
         return _bound(surrogate, 1 / share, "two classes and a linear core")
-    if problem.over_classes and has_bound and problem.family == "free" and problem.cost == "zero-one":
+    if problem.over_classes and has_bound and problem.family == "free" and problem.own_cost.is_constant:
         return _bound(surrogate, problem.num_averaged / share, _BY_MOVING)
-    if problem.form_name == "structured-centered" and surrogate.core[0] == -math.inf and problem.family == "free":
+    has_bound_over_outputs = problem.over_outputs is not None and problem.over_outputs.has_linear_bound
+    if has_bound_over_outputs and surrogate.core[0] == -math.inf and problem.family == "free":
         return _bound(surrogate, 1 / share, f"{_BY_MOVING}; this says nothing of scores that are sums over sites")
     if by_site and (space.num_tags == 2 or has_bound):
         return _bound(surrogate, problem.num_averaged / (share * space.length), "unary scores part into one problem a site")
@@ -98,8 +99,7 @@ _BY_MOVING = "moving the predicted score to the core's end pays for it"
 
 
 def _bound(surrogate: Surrogate, constant: float, reason: str) -> Finding:
-    base = getattr(surrogate, "base", None)
-    proviso = ", as far as the base was checked" if isinstance(base, UserBase) else ""
+    proviso = "" if surrogate.is_proven else ", as far as the base was checked"
     return Finding("proven", f"regret ≤ {constant:g} × surrogate regret: {reason}{proviso}", constant)
 
 
@@ -115,7 +115,7 @@ def _proven_consistent(surrogate: Surrogate, problem: Problem, bound: Finding) -
     if bound.verdict == "proven":
         return Finding("proven", "follows from the linear bound")
     endless = surrogate.core is not None and surrogate.core[1] == math.inf
-    if not surrogate.is_c1 or endless or problem.family != "free" or problem.cost != "zero-one":
+    if not surrogate.is_c1 or endless or problem.family != "free" or not problem.own_cost.is_constant:
         return None
     reason = problem.over_classes.consistency(surrogate) if problem.over_classes else None
     return None if reason is None else Finding("proven", reason)

@@ -15,7 +15,7 @@ from linearcore.analysis._regret import surrogate_regrets
 from linearcore.analysis._solve import TOLERANCE
 from linearcore.losses import check_surrogate
 from linearcore.runtime import one_thread
-from linearcore.structures import Sequences
+from linearcore.structures import Cost, Sequences
 from linearcore.surrogates import Surrogate
 
 #: Target regrets that the search goes through; each level starts from the best distributions of the one before.
@@ -79,7 +79,7 @@ def counterexample(
     num_classes: int | None = None,
     *,
     outputs: Sequences | None = None,
-    cost: str = "zero-one",
+    cost: str | Cost = "zero-one",
     family: str = "free",
     starts: int = 2000,
     levels: tuple[float, ...] = LEVELS,

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from linearcore._checks import complaint
 from linearcore._extras import require
 from linearcore.analysis._kinked import minimise_kinked
 from linearcore.analysis._minimum import NotSolvedError, require_solved
@@ -83,7 +84,9 @@ def _spread(problem: Problem, design: Tensor) -> MarginSystem:
     if isinstance(system, LinearMargins):
         directions = _kron(design, system.rows @ problem.basis)
         return LinearMargins(system.weights, directions, torch.eye(len(directions), dtype=torch.float64))
-    assert isinstance(system, LogOddsMargins)
+    if not isinstance(system, LogOddsMargins):
+        must, advice = "have linear or log-odds margins here", "take 'pairwise', 'centered' or 'logodds'"
+        raise ValueError(complaint("form", must, type(system).__name__, advice))
     first = size * torch.arange(inputs).repeat_interleave(len(system.own))
     competitors = system.competitors.repeat(inputs, 1) + first.unsqueeze(-1)
     scores = _kron(design, problem.basis)

@@ -13,8 +13,8 @@ from linearcore.analysis._problem import AnyForm, Problem, as_probabilities
 from linearcore.analysis._risk import Risk
 from linearcore.analysis._solve import TOLERANCE, Solution, minimise
 from linearcore.forms import LinearMargins
-from linearcore.structures import Sequences
-from linearcore.surrogates import Hinge, Surrogate
+from linearcore.structures import Cost, Sequences
+from linearcore.surrogates import Surrogate
 
 
 class NotSolvedError(RuntimeError):
@@ -43,7 +43,7 @@ def conditional_risk(
     probabilities: npt.ArrayLike,
     *,
     outputs: Sequences | int | None = None,
-    cost: str = "zero-one",
+    cost: str | Cost = "zero-one",
 ) -> float:
     """Σ_y p_y ℓ(scores, y): the expected surrogate loss at one input.
 
@@ -53,7 +53,7 @@ def conditional_risk(
         scores: (M,), one for each output.
         probabilities: (M,).
         outputs: the output space; left out, plain classes.
-        cost: "zero-one" or "hamming", for structured forms.
+        cost: "zero-one", "hamming" or a `Cost`, for structured forms.
 
     Example:
         >>> from linearcore import Hinge
@@ -77,7 +77,7 @@ def minimal_risk(
     probabilities: npt.ArrayLike,
     *,
     outputs: Sequences | int | None = None,
-    cost: str = "zero-one",
+    cost: str | Cost = "zero-one",
     family: str = "free",
 ) -> Minimum:
     """The least conditional risk over the scores that a family can give, with a certificate.
@@ -103,7 +103,7 @@ def minimal_risk(
 
 
 def problem_of(
-    form: AnyForm, probabilities: npt.ArrayLike, outputs: Sequences | int | None, cost: str, family: str
+    form: AnyForm, probabilities: npt.ArrayLike, outputs: Sequences | int | None, cost: str | Cost, family: str
 ) -> Problem:
     """The problem that the arguments of the public functions describe."""
     shape = np.shape(probabilities)
@@ -127,8 +127,8 @@ def solve(surrogate: Surrogate, problem: Problem, probabilities: Tensor, predict
 
 
 def can_solve(surrogate: Surrogate, problem: Problem) -> bool:
-    """Whether minima can be certified: smooth surrogates by Newton's method, the hinge of linear margins as a program."""
-    return surrogate.is_c1 or (isinstance(surrogate, Hinge) and isinstance(problem.system, LinearMargins))
+    """Whether minima can be certified: smooth φ by Newton's method, straight lines of linear margins as a linear program."""
+    return surrogate.is_c1 or (bool(surrogate.lines) and isinstance(problem.system, LinearMargins))
 
 
 def require_solved(solution: Solution) -> None:

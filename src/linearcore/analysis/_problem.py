@@ -7,14 +7,15 @@ import torch
 from torch import Tensor
 
 from linearcore._checks import complaint, one_of
-from linearcore.forms import FORMS, Form, LinearMargins, MarginSystem
-from linearcore.structures import COSTS, FAMILIES, Sequences
+from linearcore.forms import FORMS, Form, MarginSystem
+from linearcore.structured import STRUCTURED_FORMS as OVER_OUTPUTS
+from linearcore.structured import StructuredForm
+from linearcore.structures import FAMILIES, Cost, Sequences, resolve_cost
 from linearcore.surrogates import Surrogate
 
-_OVER_OUTPUTS = ("structured-sum", "structured-centered")
-_LOCAL = "local-"
+_STRUCTURED, _LOCAL = "structured-", "local-"
 #: Structured forms by name: the paper's double sum, its centered counterpart, and every form site by site.
-STRUCTURED_FORMS = (*_OVER_OUTPUTS, *(_LOCAL + name for name in FORMS))
+STRUCTURED_FORMS = (*(_STRUCTURED + name for name in OVER_OUTPUTS), *(_LOCAL + name for name in FORMS))
 
 
 @dataclass(frozen=True)
@@ -28,23 +29,23 @@ class Local:
         return Local(self.form.normalized(normalize))
 
 
-AnyForm = str | Form | Local
+AnyForm = str | Form | Local | StructuredForm
 
 
-def named_form(form: AnyForm) -> AnyForm:
-    """The default instance of a form that is given by name; a form over whole outputs stays a name.
+def named_form(form: AnyForm) -> Form | Local | StructuredForm:
+    """The default instance of a form that is given by name.
 
     Raises:
         ValueError, TypeError: if there is no such form.
     """
-    if isinstance(form, Form | Local):
+    if isinstance(form, Form | Local | StructuredForm):
         return form
     names = (*FORMS, *STRUCTURED_FORMS)
     if not isinstance(form, str):
         raise TypeError(complaint("form", "be a name or a `Form`", type(form).__name__, f"one of {', '.join(names)}"))
     one_of("form", form, names)
-    if form in _OVER_OUTPUTS:
-        return form
+    if form.startswith(_STRUCTURED):
+        return OVER_OUTPUTS[form.removeprefix(_STRUCTURED)]
     return Local(FORMS[form.removeprefix(_LOCAL)]) if form.startswith(_LOCAL) else FORMS[form]
 
 
@@ -57,24 +58,26 @@ class Problem:
             "structured-centered", "local-pairwise", "local-centered", "local-logodds", or a `Local`. A name is the default
             instance, so "pairwise" is the mean over competitors and `Pairwise(normalize=False)` the sum.
         outputs: the output space; an integer n means n classes.
-        cost: "zero-one" or "hamming".
+        cost: "zero-one", "hamming" or a `Cost`.
         family: which scores the model can give: "free", "unary" or "chain".
     """
 
     form: AnyForm
     outputs: Sequences | int
-    cost: str = "zero-one"
+    cost: str | Cost = "zero-one"
     family: str = "free"
 
     def __post_init__(self) -> None:
         if not isinstance(self.outputs, Sequences):
             object.__setattr__(self, "outputs", Sequences(self.outputs))
-        one_of("cost", self.cost, COSTS)
+        cost = resolve_cost(self.cost)
+        cost.check(self.space.num_tags)
         one_of("family", self.family, FAMILIES)
         object.__setattr__(self, "form", named_form(self.form))
         if self.space.length == 1:  # One site: being wrong there is being wrong, and any scores are sums over sites.
-            object.__setattr__(self, "cost", "zero-one")
             object.__setattr__(self, "family", "free")
+            if cost.is_share:
+                object.__setattr__(self, "cost", "zero-one")
 
     @property
     def space(self) -> Sequences:
@@ -85,8 +88,9 @@ class Problem:
     @property
     def form_name(self) -> str:
         """The form's name if it is the default instance, and its repr if it is not."""
-        if isinstance(self.form, str):
-            return self.form
+        if self.over_outputs is not None:
+            return _STRUCTURED + self.over_outputs.name
+        assert not isinstance(self.form, str | StructuredForm)
         name = _LOCAL + self.form.form.name if isinstance(self.form, Local) else self.form.name
         is_default = name in (*FORMS, *STRUCTURED_FORMS) and self.form == named_form(name)
         return name if is_default else repr(self.form)
@@ -112,6 +116,21 @@ class Problem:
         if self.own_form is None or not self.own_form.is_mean:
             return 1
         return (self.space.num_tags if self.is_local else self.space.size) - 1
+
+    @property
+    def over_outputs(self) -> StructuredForm | None:
+        """The structured form over whole outputs, or None for another."""
+        return self.form if isinstance(self.form, StructuredForm) else None
+
+    @property
+    def own_cost(self) -> Cost:
+        """The cost itself."""
+        return resolve_cost(self.cost)
+
+    @property
+    def cost_name(self) -> str:
+        """The cost as it is printed."""
+        return str(self.cost)
 
     @cached_property
     def costs(self) -> Tensor:
@@ -150,8 +169,9 @@ class Problem:
             ValueError: if the form does not declare its margins.
         """
         form, size = self.own_form, self.space.size
-        if form is None:
-            return _structured(self.form_name, self.costs, self.basis)
+        if self.over_outputs is not None:
+            return self.over_outputs.margins(self.costs, self.basis)
+        assert form is not None
         if self.is_local:
             own, candidates = _changes(self.space)
         else:
@@ -164,7 +184,7 @@ class Problem:
         return replace(system, weights=system.weights / self.num_averaged)
 
 
-def problem_on(form: AnyForm, num_classes: int | None, outputs: Sequences | None, cost: str, family: str) -> Problem:
+def problem_on(form: AnyForm, num_classes: int | None, outputs: Sequences | None, cost: str | Cost, family: str) -> Problem:
     """The problem on `num_classes` classes or on `outputs`, whichever is given."""
     given = [choice for choice in (num_classes, outputs) if choice is not None]
     if len(given) != 1:
@@ -176,17 +196,6 @@ def problem_on(form: AnyForm, num_classes: int | None, outputs: Sequences | None
 def _changes(space: Sequences) -> tuple[Tensor, Tensor]:
     """For every output and site: its index (G,), and those of its single-site changes (G, |Y|), itself among them."""
     return torch.arange(space.size).repeat_interleave(space.length), space.changes.reshape(-1, space.num_tags)
-
-
-def _structured(name: str, costs: Tensor, basis: Tensor) -> MarginSystem:
-    """The paper's double sum, or its centered counterpart, over whole outputs."""
-    size = len(basis)
-    eye = torch.eye(size, dtype=basis.dtype)
-    if name == "structured-centered":  # Σ_{y'} ℓ(y', y) φ(−(h(y') − mean h))
-        return LinearMargins(costs, basis, 1 / size - eye)
-    # Σ_{y'} (1 − ℓ(y', y)) Σ_{y''≠y'} φ(h(y') − h(y''))
-    outer, inner = (~torch.eye(size, dtype=torch.bool)).nonzero(as_tuple=True)
-    return LinearMargins((1 - costs)[outer], basis, eye[outer] - eye[inner])
 
 
 def as_probabilities(probabilities: object, size: int) -> Tensor:

@@ -13,7 +13,7 @@ from linearcore.analysis._problem import AnyForm, Problem
 from linearcore.analysis._regret import check_prediction, surrogate_regrets
 from linearcore.analysis._transform import transform_parts
 from linearcore.losses import check_surrogate
-from linearcore.structures import Sequences
+from linearcore.structures import Cost, Sequences
 from linearcore.surrogates import Surrogate
 
 #: 31 points over the range of the paper's figures.
@@ -51,7 +51,7 @@ def rate(
     prediction: int = 1,
     deltas: npt.ArrayLike = DELTAS,
     outputs: Sequences | int | None = None,
-    cost: str = "zero-one",
+    cost: str | Cost = "zero-one",
     family: str = "free",
 ) -> Rate:
     """Local slopes of target regret against surrogate regret, and their limit.
@@ -101,7 +101,7 @@ def _along(
     prediction: int,
     deltas: npt.NDArray[np.float64],
     outputs: Sequences | int | None,
-    cost: str,
+    cost: str | Cost,
     family: str,
 ) -> tuple[npt.NDArray[np.float64], ...]:
     steps = np.concatenate([deltas, deltas * (1 - _STEP), deltas * (1 + _STEP)])

@@ -10,7 +10,7 @@ from torch import Tensor
 from linearcore._checks import complaint
 from linearcore.analysis._minimum import problem_of, require_solved, solve
 from linearcore.analysis._problem import AnyForm, Problem, as_probabilities
-from linearcore.structures import Sequences
+from linearcore.structures import Cost, Sequences
 from linearcore.surrogates import Surrogate
 
 
@@ -39,7 +39,7 @@ def regret_ratio(
     prediction: int,
     *,
     outputs: Sequences | int | None = None,
-    cost: str = "zero-one",
+    cost: str | Cost = "zero-one",
     family: str = "free",
 ) -> RegretRatio:
     """The least surrogate regret over scores that predict `prediction`, divided by its target regret.

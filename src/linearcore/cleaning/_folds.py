@@ -58,8 +58,8 @@ def out_of_fold_scores(
         features: (N, D) finite numbers.
         labels: (N,) given labels in 0..C−1.
         num_classes: C ≥ 2.
-        loss: a key of `LOSSES` ("robust" and "balanced" need C ≥ 3), a `Baseline`, or a function of scores (B, C) and labels
-            (B,) that gives losses (B,). Scores are normalised over the batch for "balanced" and baselines without a minimum.
+        loss: a key of `LOSSES` ("robust" needs C ≥ 3), a `Baseline`, or a function of scores (B, C) and labels
+            (B,) that gives losses (B,). Scores are normalised over the batch for baselines without a minimum.
         folds: parts, at least 2 and at most N.
         epochs: passes over the other parts, at most.
         learning_rate: Adam's step size.
@@ -95,7 +95,7 @@ def out_of_fold_scores(
         raise ValueError(complaint("folds", must, repr(folds), "5 or 10 are usual"))
     generator = stream_for("folds", seed)
     fold = _split(given, folds, generator)
-    networks = FoldNetworks(folds, (inputs.shape[1], hidden, num_classes), generator, criterion.last_layer)
+    networks = FoldNetworks(folds, (inputs.shape[1], hidden, num_classes), generator, criterion.is_normed)
     others = [(fold != number).nonzero().squeeze(1) for number in range(folds)]
     best, agreement = torch.empty(0), []
     shown = Progress(io.StringIO()) if progress is None else progress

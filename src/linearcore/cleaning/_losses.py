@@ -21,13 +21,12 @@ class NamedLoss:
 
     Attributes:
         function: the loss.
-        last_layer: of the network: "" for none; "normed" for `NormedScores`, where a loss has no minimum and scores would
-            diverge; "balanced" for `NormedScores(sphere=True)`.
+        is_normed: whether the network ends in `NormedScores`, since the loss has no minimum and scores would diverge.
         least_classes: the smallest number of classes that it can be trained with.
     """
 
     function: RowLoss
-    last_layer: str = ""
+    is_normed: bool = False
     least_classes: int = 2
 
     def __call__(self, scores: Tensor, labels: Tensor) -> Tensor:
@@ -35,16 +34,15 @@ class NamedLoss:
 
 
 def _of_baseline(loss: Baseline) -> NamedLoss:
-    return NamedLoss(partial(loss, reduction="none"), last_layer="" if loss.has_minimum else "normed")
+    return NamedLoss(partial(loss, reduction="none"), is_normed=not loss.has_minimum)
 
 
-#: The linear-core loss in the default form and in every other, the robust ones, and all baselines by their short titles.
+#: The linear-core loss in the default form and in every other, the robust one, and all baselines by their short titles.
 LOSSES: Mapping[str, NamedLoss] = MappingProxyType(
     {
         "lc": NamedLoss(partial(multiclass_loss, reduction="none")),
         **{f"lc-{form}": NamedLoss(partial(multiclass_loss, form=form, reduction="none")) for form in FORMS},
         "robust": NamedLoss(partial(robust_loss, reduction="none"), least_classes=3),
-        "balanced": NamedLoss(partial(robust_loss, norm="class", reduction="none"), "balanced", least_classes=3),
         **{loss.title.lower().replace("–", "-"): _of_baseline(loss) for loss in BASELINES.values()},
     }
 )

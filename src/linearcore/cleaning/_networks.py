@@ -17,34 +17,33 @@ class FoldNetworks:
         folds: K.
         sizes: inputs, hidden units, outputs.
         generator: where the starts are drawn from.
-        last_layer: "" for none, "normed" for `linearcore.NormedScores`, "balanced" for `NormedScores(sphere=True)`.
+        is_normed: whether they end in `linearcore.NormedScores`.
     """
 
-    def __init__(self, folds: int, sizes: tuple[int, int, int], generator: torch.Generator, last_layer: str = "") -> None:
+    def __init__(self, folds: int, sizes: tuple[int, int, int], generator: torch.Generator, is_normed: bool = False) -> None:
         self.parameters: list[Tensor] = []
         inputs, hidden, outputs = sizes
         for width, above in ((inputs, hidden), (hidden, outputs)):
             # Uniform in ±1/√width, as torch.nn.Linear starts; the last row is the bias.
             start = (2 * torch.rand(folds, width + 1, above, generator=generator) - 1) / max(1, width) ** 0.5
             self.parameters += [start[:, :-1].clone().requires_grad_(), start[:, -1:].clone().requires_grad_()]
-        self.norm = NormedStack(folds, outputs, sphere=last_layer == "balanced") if last_layer else None
+        self.norm = NormedStack(folds, outputs) if is_normed else None
 
     def scores(self, inputs: Tensor) -> Tensor:
         """Scores (K, B, C) of inputs (K, B, D) to train on, each network its own."""
         first, first_bias, second, second_bias = self.parameters
         hidden = torch.baddbmm(first_bias, inputs, first).relu()
-        # Without a sphere a norm takes any bias away, whose gradient is rounding, which Adam makes as large as any other.
-        is_biased = self.norm is None or self.norm.sphere
-        scores = torch.baddbmm(second_bias, hidden, second) if is_biased else torch.bmm(hidden, second)
-        return scores if self.norm is None else self.norm(scores)
+        if self.norm is None:
+            return torch.baddbmm(second_bias, hidden, second)
+        # The norm removes any bias. Its gradient would be rounding alone, which Adam makes as large as any other.
+        normed: Tensor = self.norm(torch.bmm(hidden, second))
+        return normed
 
     def scores_of(self, fold: int, inputs: Tensor) -> Tensor:
         """Scores (B, C) of inputs (B, D) by one of them."""
         first, first_bias, second, second_bias = (parameter[fold] for parameter in self.parameters)
         hidden = torch.addmm(first_bias, inputs, first).relu()
-        is_biased = self.norm is None or self.norm.sphere
-        scores = torch.addmm(second_bias, hidden, second) if is_biased else hidden @ second
-        return scores if self.norm is None else self.norm.of(fold, scores)
+        return torch.addmm(second_bias, hidden, second) if self.norm is None else self.norm.of(fold, hidden @ second)
 
 
 def train_epochs(

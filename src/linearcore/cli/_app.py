@@ -14,7 +14,7 @@ from linearcore.runtime import package_version
 
 #: What the help begins with, command by command.
 _START = {
-    "demo": "linearcore demo                                     nine losses on digits with wrong labels",
+    "demo": "linearcore demo                                     eight losses on digits with wrong labels",
     "suspects": "linearcore suspects FILE.csv --label COLUMN         rows whose label looks wrong",
     "certify": "linearcore certify --form centered --classes 5      what a loss guarantees",
     "reproduce": "linearcore reproduce --list                         the paper's figures and tables",

@@ -6,13 +6,15 @@ from typing import Annotated
 import typer
 
 from linearcore._checks import complaint
+from linearcore.analysis import STRUCTURED_FORMS
 from linearcore.cli._usage import usage_errors
 from linearcore.forms import FORMS
+from linearcore.structures import COSTS
 from linearcore.surrogates import BASES, CLASSICAL, LinearCore, Surrogate
 
 
 def certify(
-    form: Annotated[str, typer.Option(help=f"{', '.join(FORMS)}; or a structured form, see below.")] = "logodds",
+    form: Annotated[str, typer.Option(help=f"{', '.join((*FORMS, *STRUCTURED_FORMS))}.")] = "logodds",
     as_sum: Annotated[
         bool, typer.Option("--sum", help="The sum over competitors, as in the paper, instead of the mean.")
     ] = False,
@@ -23,7 +25,7 @@ def certify(
     sharpness: Annotated[float, typer.Option(help="How fast the tail bends.")] = 1.0,
     classical: Annotated[str, typer.Option(help=f"A classical surrogate instead: {', '.join(CLASSICAL)}.")] = "",
     length: Annotated[int, typer.Option(help="Sites of a sequence, for structured forms.")] = 1,
-    cost: Annotated[str, typer.Option(help="zero-one or hamming.")] = "zero-one",
+    cost: Annotated[str, typer.Option(help=f"{', '.join(COSTS)}.")] = "zero-one",
     family: Annotated[str, typer.Option(help="Scores the model can give: free, unary or chain.")] = "free",
     starts: Annotated[int, typer.Option(help="How hard to search where no theorem decides.")] = 300,
     seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
@@ -33,7 +35,6 @@ def certify(
 
     Where a theorem decides, it is named with its constant. Where none does, a search looks for a distribution at which a
     wrong answer costs almost no surrogate regret, solves it to a certificate, and prints it so that anyone can re-check.
-    Structured forms: structured-sum, structured-centered, local-pairwise, local-centered, local-logodds.
 
     \b
     Examples
@@ -53,7 +54,7 @@ def certify(
         outputs = Sequences(classes, length)
         chosen = named_form(form)
         if as_sum:
-            mean, chosen = chosen, chosen if isinstance(chosen, str) else chosen.normalized(False)
+            mean, chosen = chosen, chosen.normalized(False)
             if chosen == mean:
                 advice = "leave it out, or take pairwise, centered, local-pairwise or local-centered"
                 raise ValueError(complaint("--sum", "go with a form that is a mean over competitors", form, advice))

@@ -48,7 +48,7 @@ def suspects(
         str,
         typer.Option(
             metavar="NAME",
-            help=f"One of {', '.join(LOSSES)}; robust and balanced need three labels or more.",
+            help=f"One of {', '.join(LOSSES)}; robust needs three labels or more.",
         ),
     ] = "gce",
     by: Annotated[str, typer.Option(metavar="NAME", help=f"Measure of suspicion: {' or '.join(MEASURES)}.")] = "margin",

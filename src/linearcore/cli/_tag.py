@@ -1,17 +1,20 @@
 """`linearcore tag train`, `tag predict` and `tag eval`."""
 
+import inspect
 import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 from linearcore._torch import is_compiler_error
 from linearcore.cli._usage import INTERRUPTED, UsageError, check_device, usage_errors
+from linearcore.tagging import HeadSettings
 
 if TYPE_CHECKING:
     from linearcore.tagging import Tagged, Tagger, Trained, Training
@@ -19,18 +22,14 @@ if TYPE_CHECKING:
 
 tag = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
 
+#: How many options of `tag train` are about files; the help shows those of the head after them.
+_FILES = 4
 _FORMATS = "auto, conllu, columns, penn or brown."
 _FILE = "A file, plain or .xz, .gz, .zip; - is standard input."
-_UNARY = (
-    "With lc: the share of the loss, from 0 (the default) to below 1, that is put on each word alone, without its "
-    "neighbours' tags. In training these are the true ones, in tagging they are guesses: with 0.5 a tagger relies on them "
-    "less. Try it with hundreds of tags and more."
-)
 _CHAIN_RATE = (
     "The chain's own scores learn at so many times the rate; by default 1. With --rank, 0.1 keeps them from outrunning the "
     "words; on a transformer they may want more than 1."
 )
-_SHARPNESS = "With lc: how fast the loss fades for words that are right by a margin; by default 1."
 
 
 @tag.callback(invoke_without_command=True)
@@ -47,7 +46,27 @@ def root(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
+def _with_head_options(command: Callable[..., None]) -> Callable[..., None]:
+    """`command` with an option for each field of `HeadSettings` in the place of its `**head`, as typer reads signatures."""
+    *own, _ = (item.replace(kind=item.KEYWORD_ONLY) for item in inspect.signature(command).parameters.values())
+    types = get_type_hints(HeadSettings)
+    options = [
+        inspect.Parameter(
+            option.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=option.default,
+            annotation=Annotated[types[option.name], typer.Option(help=option.metadata["help"])],
+        )
+        for option in fields(HeadSettings)
+    ]
+    options = [*own[:_FILES], *options, *own[_FILES:]]
+    command.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    command.__annotations__ = {option.name: option.annotation for option in options}
+    return command
+
+
 @tag.command()
+@_with_head_options
 def train(
     train: Annotated[str, typer.Option(help=f"Sentences to learn from. {_FILE}")],
     out: Annotated[Path, typer.Option(help="Folder for the tagger.")],
@@ -57,7 +76,6 @@ def train(
     dev: Annotated[
         str | None, typer.Option(help="Sentences to stop by; without, every tenth of --train is held out.")
     ] = None,
-    loss: Annotated[str, typer.Option(help="lc (linear core), crf, ssvm, or ce (token cross-entropy).")] = "lc",
     encoder: Annotated[
         str, typer.Option(help="bilstm, or transformer:PATH with a local folder or a name on the Hugging Face hub.")
     ] = "bilstm",
@@ -72,13 +90,7 @@ def train(
     chain_rate: Annotated[float | None, typer.Option(help=_CHAIN_RATE)] = None,
     tokens: Annotated[int | None, typer.Option(help="Words of a batch; by default 800, or 1600 for a transformer.")] = None,
     optimizer: Annotated[str, typer.Option(help="adam, or sgd with momentum.")] = "adam",
-    rank: Annotated[int | None, typer.Option(help="Transitions of this rank; by default a full matrix.")] = None,
-    unary: Annotated[float | None, typer.Option(help=_UNARY)] = None,
-    sharpness: Annotated[float | None, typer.Option(help=_SHARPNESS)] = None,
     inflate: Annotated[int | None, typer.Option(help="Add tags that never occur until there are so many.")] = None,
-    beam: Annotated[
-        int | None, typer.Option(help="Decode with a beam of this width, 0: exactly; by default exactly up to 600 tags.")
-    ] = None,
     precision: Annotated[str, typer.Option(help="fp32, bf16, or auto: bf16 on a GPU.")] = "auto",
     device: Annotated[str, typer.Option(help="Where to train, in torch's words: cpu, cuda, cuda:1.")] = "cpu",
     compiled: Annotated[
@@ -89,6 +101,7 @@ def train(
     check_ids: Annotated[bool, typer.Option(help="Whether ids in CoNLL-U must count up 1, 2, 3, …")] = True,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget what --out holds.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of sentences.")] = False,
+    **head: Any,
 ) -> None:
     """Train a tagger and save it.
 
@@ -106,9 +119,9 @@ def train(
         from linearcore.tagging.readers import read_sentences
 
         settings = Training(
-            loss=loss, encoder=encoder, characters=characters, epochs=epochs, patience=patience, rate=rate, tokens=tokens,
-            optimizer=optimizer, rank=rank, inflate=inflate, beam=beam, precision=precision, seed=seed, hidden=hidden,
-            layers=layers, unary=unary, sharpness=sharpness, chain_rate=chain_rate, compiled=compiled,
+            encoder=encoder, characters=characters, epochs=epochs, patience=patience, rate=rate, tokens=tokens,
+            optimizer=optimizer, inflate=inflate, precision=precision, seed=seed, hidden=hidden, layers=layers,
+            chain_rate=chain_rate, compiled=compiled, **head,
         )  # fmt: skip
         where = check_device(device)
         sentences, held_out = _training_data(

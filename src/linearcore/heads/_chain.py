@@ -1,6 +1,7 @@
 """What the three chain heads share: parameters, masks, reductions, constraints and decoding."""
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +11,7 @@ from linearcore._torch import can_read
 from linearcore._typing import compute_dtype
 from linearcore.heads._batch import IGNORED_TAG, Batch, check_shapes, to_batch
 from linearcore.kernels import beam, kbest, viterbi
-from linearcore.structures import Chain, Constraints, Cost, Hamming, Sites, ZeroOne, resolve_cost
+from linearcore.structures import Chain, Constraints, Cost, Sites, resolve_cost
 
 REDUCTIONS = ("none", "sum", "mean", "token_mean")
 
@@ -40,6 +41,8 @@ class ChainHead(nn.Module, ABC):
             torch.compile and in CUDA graphs nothing is checked.
     """
 
+    #: Whether a CUDA graph of the loss may give NaN where an eager step goes over to the log domain.
+    may_underflow: ClassVar[bool] = False
     _allowed_start: Tensor | None
     _allowed_transitions: Tensor | None
     _allowed_end: Tensor | None
@@ -274,12 +277,9 @@ def _checked(constraints: Constraints | None, num_tags: int) -> Constraints | No
     return constraints
 
 
-def checked_cost(cost: str | Cost, num_tags: int) -> Hamming | ZeroOne:
-    """The cost that a name stands for; raises unless the heads know what to do with it."""
+def checked_cost(cost: str | Cost, num_tags: int) -> Cost:
+    """The cost that a name stands for; raises if it is for another number of tags."""
     found = resolve_cost(cost)
-    if not isinstance(found, Hamming | ZeroOne):
-        advice = "a cost of your own needs a search of its own"
-        raise TypeError(complaint("cost", "be `Hamming` or `ZeroOne`, or a name of theirs", type(found).__name__, advice))
     found.check(num_tags)
     return found
 

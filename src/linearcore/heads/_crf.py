@@ -1,5 +1,7 @@
 """The conditional random field."""
 
+from typing import ClassVar
+
 from torch import Tensor
 
 from linearcore.heads._chain import ChainHead
@@ -35,6 +37,8 @@ class ChainCRF(ChainHead):
     Cost: time O(L·B·|Y|²), in L products of (B, |Y|) with (|Y|, |Y|) each way and one of (|Y|, L·B) with (L·B, |Y|). Memory
     a few L×B×|Y| and |Y|². Scores that would underflow are found out and done in the log domain, slowly (`log_partition`).
     """
+
+    may_underflow: ClassVar[bool] = True
 
     def _losses(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
         chain = self.chain(emissions)

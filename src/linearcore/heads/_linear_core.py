@@ -15,7 +15,7 @@ from linearcore.losses import DEFAULT_SURROGATE, checked_form, class_scores
 from linearcore.proposals import Proposal, check_num_samples
 from linearcore.proposals.sequences import SequenceProposal
 from linearcore.structured import Sampler
-from linearcore.structures import Constraints, Cost, Hamming, Sites
+from linearcore.structures import Constraints, Cost, Sites
 from linearcore.surrogates import Surrogate
 
 
@@ -30,7 +30,7 @@ class LinearCoreChain(ChainHead):
 
     It is an objective of the pseudo-likelihood kind: every site learns its best tag given its true neighbours. Without
     transitions, `centered` bounds the Hamming regret linearly. With them nothing is guaranteed of the decoded sequence in
-    the worst case; it is what trains in practice, and `docs/chain-heads.md` shows both.
+    the worst case (`docs/guarantees.md`).
 
     Args:
         num_tags, batch_first, rank, constraints, strict_mask, validate: as in `linearcore.heads.ChainHead`. With constraints
@@ -40,7 +40,7 @@ class LinearCoreChain(ChainHead):
         normalize: as in `multiclass_loss`. With thousands of tags take False for `pairwise` and `centered`: the gradients of
             a mean over that many candidates are small.
         cost: "hamming" or "zero-one", which weigh all sites alike, or `Hamming(weight)`: a site counts with the weight of
-            its true tag.
+            its true tag. A `Cost` without such weights is for `structured` only.
         unary: w in [0, 1), the share of the loss that is put on the emissions alone, for example 0.5:
 
                 (1 − w)·form(s_j) + w·form(emissions[j])        no transitions, no start, no end
@@ -182,7 +182,7 @@ class LinearCoreChain(ChainHead):
         tags: Tensor,
         mask: Tensor | None = None,
         *,
-        form: str = "pairs",
+        form: str = "sum",
         outer: SequenceProposal | None = None,
         inner: SequenceProposal | None = None,
         num_samples: int,
@@ -192,7 +192,7 @@ class LinearCoreChain(ChainHead):
     ) -> Tensor:
         """The loss of the paper over whole sequences, estimated from draws: its Algorithm 1, mended.
 
-            pairs      Σ_{y'} (1 − ℓ(y', y)) Σ_{y''≠y'} φ(h(y') − h(y''))
+            sum        Σ_{y'} (1 − ℓ(y', y)) Σ_{y''≠y'} φ(h(y') − h(y''))
             centered   Σ_{y'} ℓ(y', y) φ(−(h(y') − mean h))
 
         As printed, the algorithm has the gradient's sign wrong and never draws the truth (docs: Reading the paper with care,
@@ -201,8 +201,9 @@ class LinearCoreChain(ChainHead):
 
         Args:
             emissions, tags, mask, reduction: as in `loss`; the default is "sum".
-            form: "pairs" or "centered"; the head's own `form` and `unary` are not asked.
-            outer: where y' comes from; None is the exact law, `SimilarSequences` or `CostlySequences`.
+            form: "sum" or "centered"; the head's own `form` and `unary` are not asked.
+            outer: where y' comes from; None is `SimilarSequences` or `CostlySequences`, the exact laws for the Hamming cost,
+                or `UniformSequences` for a cost below 1 where no tag is right.
             inner: where y'' comes from, given y'; None is `UniformSequences`. `Neighbours` estimates a sum over those.
             num_samples: K draws for each chain.
             objective: "raw" (unbiased for the sum), "normalised" (unbiased for the mean that it is a multiple of) or
@@ -232,7 +233,7 @@ class LinearCoreChain(ChainHead):
     def _summed(self, losses: Tensor, tags: Tensor, sites: Sites) -> Tensor:
         """(B,): the sites' losses (L, B), weighed by the cost, 0 where masked, added up."""
         losses = losses if sites.is_full else losses.masked_fill(~sites.mask, 0.0)
-        if isinstance(self.cost, Hamming) and self.cost.weight is not None:
+        if not (self.cost.is_constant or self.cost.is_share):
             losses = losses * self.cost.site_weight(tags, losses.dtype)
         return losses.sum(0)
 

@@ -1,56 +1,50 @@
-"""Scores that cannot grow, and of which no class has more than another."""
+"""Affine-free batch normalisation of the scores."""
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from linearcore._checks import complaint
-from linearcore.losses import on_unit_rows
 
 
 class NormedScores(nn.Module):
-    """The last layer of a classifier: scores normalised over the batch, each class for itself, to mean 0 and variance 1.
+    """The last layer of a classifier: the scores of each class are normalised over the batch to mean 0 and variance 1.
 
-        u = s, or with `sphere` u = (s − s̄)/max(‖s − s̄‖, ε) sample by sample,   ε = 0.001
-        z_c = (u_c − mean u_c)/√(variance of u_c + 10⁻⁵)                          over the batch
+        z_c = (s_c − mean s_c) / √(variance of s_c + 10⁻⁵)                          over the batch
 
-    For losses that have no least value, such as the unhinged one: with raw scores they diverge, or weight decay takes
-    everything. And for wrong labels of which some classes get more than others. Under a loss that is straight in z, a linear
-    core that is wide enough, only the covariance of a class's scores with its labels counts, and labels that are replaced by
-    a draw from any fixed law, whatever the input, multiply it by one number. With `sphere` no sample has longer scores than
-    another. What is proven, and what it costs where classes overlap: `docs/robust-loss.md`.
+    Use it with 40 % or more wrong labels, together with a wide core:
+    `LinearCoreLoss(surrogate=LinearCore(tau=5.0), form="pairwise")`. Margins of normed scores stay below about 4, so that
+    this is the unhinged loss plus a constant. Also use it with losses that have no minimum, such as `unhinged`, whose raw
+    scores would diverge. Only the covariance of the scores of a class with its labels then counts, and replacing labels by
+    draws from any fixed law multiplies it by one number. `docs/proofs.md` has the proof and what it
+    costs where classes overlap, `docs/wrong-labels.md` the measurements.
 
-    In evaluation the running mean and variance are taken, as batch norm does, so that a score does not depend on a batch.
-    They lag behind a network that still changes fast: let the learning rate fall towards the end, or show the layer the
-    training data once more, in training mode and under `torch.no_grad()`.
-    Without the sphere a bias of the layer before is taken away again: leave it out there, since Adam would make steps of its
-    gradient, which is rounding alone. All scores have to be finite, also those of rows that a loss leaves out: a NaN, or an
-    −inf for a class that is not there, stays in the running mean for good.
+    In evaluation the running mean and variance are used, as in batch norm. They lag behind a network that still changes
+    fast: decay the learning rate to zero, or pass the training data through the layer once more, in training mode and under
+    `torch.no_grad()`. The layer before needs no bias, since the norm removes it. All scores must be finite, also those of
+    rows that a loss ignores: a NaN or −inf stays in the running mean.
 
     Args:
-        num_classes: how many, at least 2.
-        sphere: whether each sample's scores are put on a sphere first; three classes or more.
+        num_classes: at least 2.
 
     Raises:
-        TypeError: if scores are no floating-point numbers.
-        ValueError: if `num_classes` is too small; if scores are not (N, num_classes); or if a batch to train on has one row,
+        TypeError: if scores are not floating point.
+        ValueError: if `num_classes` is too small, if scores are not (N, num_classes), or if a training batch has one row,
             which has no variance.
 
     Example:
-        >>> network = nn.Sequential(nn.Linear(3, 2), NormedScores(2))
+        >>> network = nn.Sequential(nn.Linear(3, 2, bias=False), NormedScores(2))
         >>> scores = network(1000 * torch.eye(3))
         >>> bool((scores.mean(0).abs() < 1e-6).all()), bool((scores.var(0, correction=0) - 1).abs().max() < 1e-3)
         (True, True)
 
-    Reference: the released code of Patrini, Rozza, Menon, Nock and Qu, *Making Deep Neural Networks Robust to Label Noise*,
-    CVPR 2017, puts batch norm behind the last layer for unbounded losses. Its norm has a learned scale, which would let
-    scores grow again; here there is none. The sphere is ours.
+    Reference: the released code of Patrini, Rozza, Menon, Nock and Qu, CVPR 2017, puts batch norm behind the last layer for
+    unbounded losses. Its learned scale, which would let scores grow again, is left out here.
     """
 
-    def __init__(self, num_classes: int, *, sphere: bool = False) -> None:
+    def __init__(self, num_classes: int) -> None:
         super().__init__()
-        _check_classes(num_classes, sphere)
-        self.sphere = sphere
+        _check_classes(num_classes)
         self.norm = nn.BatchNorm1d(num_classes, affine=False)
 
     def forward(self, scores: Tensor) -> Tensor:
@@ -65,29 +59,23 @@ class NormedScores(nn.Module):
                 complaint("scores", "have two rows or more in training", 1, "pass drop_last=True to the DataLoader")
             )
         assert self.norm.running_mean is not None
-        put = on_unit_rows(scores) if self.sphere else scores
-        normed: Tensor = self.norm(put.to(self.norm.running_mean.dtype))
+        normed: Tensor = self.norm(scores.to(self.norm.running_mean.dtype))
         return normed
-
-    def extra_repr(self) -> str:
-        return f"sphere={self.sphere}"
 
 
 class NormedStack(nn.Module):
     """`NormedScores` of K networks that are trained side by side, each with means and variances of its own.
 
-    A last batch of one row, which has no variance, is normed by what is known so far.
+    A last batch of one row, which has no variance, is normalised with the running statistics.
 
     Args:
         networks: K.
         num_classes: C.
-        sphere: as in `NormedScores`.
     """
 
-    def __init__(self, networks: int, num_classes: int, *, sphere: bool) -> None:
+    def __init__(self, networks: int, num_classes: int) -> None:
         super().__init__()
-        _check_classes(num_classes, sphere)
-        self.sphere = sphere
+        _check_classes(num_classes)
         self.mean: Tensor
         self.variance: Tensor
         self.register_buffer("mean", torch.zeros(networks, num_classes))
@@ -96,22 +84,16 @@ class NormedStack(nn.Module):
     def forward(self, scores: Tensor) -> Tensor:
         """z (K, B, C) of scores (K, B, C); in training by the batch."""
         # Every class of every network is a feature of its own.
-        features = self._put(scores).transpose(0, 1)
+        features = scores.transpose(0, 1)
         is_learned = self.training and len(features) > 1
         normed = F.batch_norm(features.flatten(1), self.mean.view(-1), self.variance.view(-1), training=is_learned)
         return normed.view(features.shape).transpose(0, 1)
 
     def of(self, network: int, scores: Tensor) -> Tensor:
-        """z (B, C) of scores (B, C) by one of the networks, by what it knows from training."""
-        return F.batch_norm(self._put(scores), self.mean[network], self.variance[network], training=False)
-
-    def _put(self, scores: Tensor) -> Tensor:
-        return on_unit_rows(scores.flatten(0, -2)).view(scores.shape) if self.sphere else scores
+        """z (B, C) of scores (B, C) by one of the networks, with its running statistics."""
+        return F.batch_norm(scores, self.mean[network], self.variance[network], training=False)
 
 
-def _check_classes(num_classes: int, sphere: bool) -> None:
-    """Raises if there are too few: a sphere of two classes is two points, and its gradient zero."""
-    least = 3 if sphere else 2
-    if isinstance(num_classes, bool) or not isinstance(num_classes, int) or num_classes < least:
-        advice = "two classes have no gradient on a sphere; pass sphere=False" if num_classes == 2 else "count the classes"
-        raise ValueError(complaint("num_classes", f"be an integer of at least {least}", repr(num_classes), advice))
+def _check_classes(num_classes: int) -> None:
+    if isinstance(num_classes, bool) or not isinstance(num_classes, int) or num_classes < 2:
+        raise ValueError(complaint("num_classes", "be an integer of at least 2", repr(num_classes), "count the classes"))

@@ -3,9 +3,10 @@
 import torch
 from torch import Tensor
 
+from linearcore._checks import complaint
 from linearcore.heads._chain import ChainHead, checked_cost
 from linearcore.kernels import kbest, local_scores, resolve_backend, viterbi
-from linearcore.structures import Chain, Constraints, Cost, Hamming, Sites, path_score
+from linearcore.structures import Chain, Constraints, Cost, Sites, path_score
 
 
 class ChainSSVM(ChainHead):
@@ -20,7 +21,7 @@ class ChainSSVM(ChainHead):
 
     Args:
         num_tags, batch_first, rank, constraints, strict_mask, validate: as in `linearcore.heads.ChainHead`.
-        cost: "hamming", "zero-one", or a `Hamming(weight)` with a weight for each true tag.
+        cost: "hamming", "zero-one", `Hamming(weight)` with a weight for each true tag, or a `Cost` that is a sum over sites.
 
     Example:
         >>> import torch
@@ -48,13 +49,16 @@ class ChainSSVM(ChainHead):
             num_tags, batch_first, rank=rank, constraints=constraints, strict_mask=strict_mask, validate=validate
         )
         self.cost = checked_cost(cost, num_tags)
+        if not (self.cost.is_constant or self.cost.is_additive):
+            must = "be a sum over sites, or 1 for every wrong answer, to be searched"
+            raise ValueError(complaint("cost", must, type(self.cost).__name__, "take 'hamming' or 'zero-one'"))
 
     def _losses(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
         chain = self.chain(emissions)
-        if isinstance(self.cost, Hamming):
-            rival, cost = _costly(emissions, chain, tags, sites, self.cost)
-        else:
+        if self.cost.is_constant:
             rival, cost = _other(emissions, chain, tags, sites)
+        else:
+            rival, cost = _costly(emissions, chain, tags, sites, self.cost)
         against = path_score(emissions, chain, rival, sites)
         own = path_score(emissions, chain, tags, sites)
         # Not below zero: the truth itself is among the rivals, or the hinge says so.
@@ -70,16 +74,12 @@ class ChainSSVM(ChainHead):
         return scores.softmax(-1).gather(-1, tags.unsqueeze(-1)).squeeze(-1)
 
 
-def _costly(emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites, cost: Hamming) -> tuple[Tensor, Tensor]:
+def _costly(emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites, cost: Cost) -> tuple[Tensor, Tensor]:
     """The tags (L, B) that maximise score plus cost, and what they cost (B,)."""
-    weight = cost.site_weight(tags, emissions.dtype)
-    own = tags.unsqueeze(-1)
+    each = cost.site_costs(tags, emissions.shape[-1], emissions.dtype)
     with torch.no_grad():
-        costly = emissions + weight.unsqueeze(-1)
-        costly.scatter_(-1, own, emissions.gather(-1, own))
-        rival = viterbi(costly, chain, sites)[0].clamp(min=0)
-    wrong = (rival != tags) & sites.mask
-    return rival, torch.where(wrong, weight, torch.zeros_like(weight)).sum(0)
+        rival = viterbi(emissions + each, chain, sites)[0].clamp(min=0)
+    return rival, each.gather(-1, rival.unsqueeze(-1)).squeeze(-1).masked_fill(~sites.mask, 0.0).sum(0)
 
 
 def _other(emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites) -> tuple[Tensor, Tensor]:

@@ -19,7 +19,6 @@ from linearcore.losses._modules import BinaryLinearCoreLoss, LinearCoreLoss, Rob
 from linearcore.losses._multiclass import DEFAULT_SURROGATE, check_surrogate, checked_form, multiclass_loss
 from linearcore.losses._robust import robust_loss
 from linearcore.losses._sampled import class_scores, sampled_multiclass_loss
-from linearcore.losses._sphere import on_unit_rows
 from linearcore.losses._targets import to_rows
 
 __all__ = [
@@ -37,7 +36,6 @@ __all__ = [
     "checked_form",
     "class_scores",
     "multiclass_loss",
-    "on_unit_rows",
     "robust_loss",
     "sampled_multiclass_loss",
     "to_rows",

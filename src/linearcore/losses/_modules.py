@@ -11,7 +11,6 @@ from linearcore.losses._batch import check_label_smoothing
 from linearcore.losses._binary import binary_loss
 from linearcore.losses._multiclass import DEFAULT_SURROGATE, check_surrogate, checked_form, multiclass_loss
 from linearcore.losses._robust import ROBUST_SURROGATE, check_radius, check_scale, is_symmetric, robust_loss
-from linearcore.losses._sphere import Norm, check_norm
 from linearcore.surrogates import Surrogate
 
 
@@ -90,12 +89,10 @@ class RobustLinearCoreLoss(nn.Module):
 
     Args:
         weight: (C) class weights.
-        norm, radius, surrogate, scale, ignore_index, label_smoothing, reduction, backend, validate: as in `robust_loss`;
-            norm="class" wants a network that ends in `NormedScores`.
+        radius, surrogate, scale, ignore_index, label_smoothing, reduction, backend, validate: as in `robust_loss`.
 
     Attributes:
-        is_symmetric: whether the core is wide enough for the first guarantees of `robust_loss`: τ ≥ √2 · radius, and each
-            sample has its own norm.
+        is_symmetric: whether the core is wide enough for the guarantees of `robust_loss`: τ ≥ √2 · radius.
 
     Example:
         >>> import torch
@@ -112,7 +109,6 @@ class RobustLinearCoreLoss(nn.Module):
         self,
         weight: Tensor | None = None,
         *,
-        norm: Norm = "sample",
         radius: float = 1.0,
         surrogate: Surrogate = ROBUST_SURROGATE,
         scale: float = 1.0,
@@ -126,12 +122,10 @@ class RobustLinearCoreLoss(nn.Module):
         check_reduction(reduction)
         check_label_smoothing(label_smoothing)
         one_of("backend", backend, BACKENDS)
-        check_norm(norm)
-        self.norm: Norm = norm
         self.radius = check_radius(radius)
         self.surrogate = check_surrogate(surrogate)
         self.scale = check_scale(scale)
-        self.is_symmetric = is_symmetric(surrogate, self.radius, norm)
+        self.is_symmetric = is_symmetric(surrogate, self.radius)
         self.ignore_index = ignore_index
         self.label_smoothing = label_smoothing
         self.reduction: Reduction = reduction
@@ -144,7 +138,6 @@ class RobustLinearCoreLoss(nn.Module):
         return robust_loss(
             scores,
             target,
-            norm=self.norm,
             radius=self.radius,
             surrogate=self.surrogate,
             scale=self.scale,
@@ -158,8 +151,7 @@ class RobustLinearCoreLoss(nn.Module):
         )
 
     def extra_repr(self) -> str:
-        told = f"norm={self.norm!r}, radius={self.radius:g}, surrogate={self.surrogate}, scale={self.scale:g}"
-        return f"{told}, reduction={self.reduction!r}"
+        return f"radius={self.radius:g}, surrogate={self.surrogate}, scale={self.scale:g}, reduction={self.reduction!r}"
 
 
 class BinaryLinearCoreLoss(nn.Module):

@@ -3,7 +3,8 @@
 `LinearCoreChain.structured` is what to call for training. What is here are its parts, for whoever wants to measure bias and
 variance, or to try other weights:
 
-    Sampler               draws sequences for chains and estimates one of two forms from them
+    STRUCTURED_FORMS      the paper's double sum and its centered counterpart, by name
+    Sampler               draws sequences for chains and estimates one of these forms from them
     *_log_weight          what a draw counts over how likely it was, as a logarithm
     *_estimate            the weighted mean over the draws
     controlled_estimate   the same with the linear part of the surrogate computed exactly
@@ -21,7 +22,8 @@ from linearcore.structured._estimates import (
     pair_estimate,
     pair_log_weight,
 )
-from linearcore.structured._sampler import STRUCTURED_FORMS, Sampler
+from linearcore.structured._forms import STRUCTURED_FORMS, StructuredForm
+from linearcore.structured._sampler import Sampler
 
 __all__ = [
     "OBJECTIVES",
@@ -29,6 +31,7 @@ __all__ = [
     "Draws",
     "RunningSlope",
     "Sampler",
+    "StructuredForm",
     "centered_estimate",
     "centered_log_weight",
     "controlled_estimate",

@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 
 from linearcore._checks import complaint, one_of
-from linearcore.structures import Chain, Cost, Hamming, Sites, ZeroOne
+from linearcore.structures import Chain, Cost, Sites
 from linearcore.surrogates import Surrogate
 
 OBJECTIVES = ("raw", "normalised", "self-normalised")
@@ -112,20 +112,17 @@ def log_similarity_mass(tags: Tensor, sites: Sites, num_tags: int, *, cost: Cost
     Example:
         >>> tags = torch.tensor([[0, 0], [1, 0], [2, 0]])
         >>> sites = Sites.of(torch.tensor([[True, True], [True, False], [True, False]]))
+        >>> from linearcore.structures import Hamming
         >>> log_similarity_mass(tags, sites, 4, cost=Hamming()).exp().tolist()
         [16.0, 1.0]
 
     Time O(L·B).
     """
-    num_sites = sites.mask.sum(0)
-    if isinstance(cost, ZeroOne):
-        return torch.zeros_like(num_sites, dtype=torch.float64)
-    if isinstance(cost, Hamming):
-        weight = cost.site_weight(tags.masked_fill(~sites.mask, 0), torch.float64)
-        counts = (sites.mask & (weight != 0)).any(0)
-        return math.log(num_tags) * (num_sites - counts.long()).double()
-    advice = 'take the objective "raw" or "self-normalised", which need no normaliser'
-    raise ValueError(complaint("cost", "be zero-one or Hamming to be normalised", repr(cost), advice))
+    found = cost.log_similarity_mass(tags.t(), sites.mask.t(), num_tags)
+    if found is None:
+        advice = 'take the objective "raw" or "self-normalised", which need no normaliser'
+        raise ValueError(complaint("cost", "declare its `log_similarity_mass` to be normalised", repr(cost), advice))
+    return found
 
 
 def pair_log_weight(

@@ -2,9 +2,9 @@
 
 from linearcore.structures._chain import Chain, Sites, path_score
 from linearcore.structures._constraints import Constraints
-from linearcore.structures._costs import COSTS, Cost, Hamming, ZeroOne, resolve_cost
 from linearcore.structures._schemes import bio, bioes, bmes
 from linearcore.structures._sequences import FAMILIES, Sequences
+from linearcore.structures.costs import COSTS, Cost, Hamming, ZeroOne, resolve_cost
 
 __all__ = [
     "COSTS",

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from linearcore._checks import complaint, one_of
-from linearcore.structures._costs import Cost, resolve_cost
+from linearcore.structures.costs import Cost, resolve_cost
 
 #: Enumerating more outputs than this is asking for a sampler.
 MOST_OUTPUTS = 20_000

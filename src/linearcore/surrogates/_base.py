@@ -41,9 +41,16 @@ class Surrogate(ABC):
         vanishes: φ(u) → 0 as u → ∞, so a competitor that is infinitely far away costs nothing.
         knots: margins, in rising order, where φ is not smooth (C^∞).
         core: the widest interval around 0 on which φ is affine, or None.
+        lines: (slope, height at 0) of straight lines whose maximum φ is; none if it is no such maximum.
+        is_proven: the facts are proven, and not only checked on a grid as those of a `UserBase` are.
     """
 
     is_convex: ClassVar[bool] = True
+    lines: ClassVar[tuple[tuple[float, float], ...]] = ()
+
+    @property
+    def is_proven(self) -> bool:
+        return True
 
     @property
     @abstractmethod

@@ -24,6 +24,7 @@ class Hinge(Surrogate):
     vanishes: ClassVar[bool] = True
     knots: ClassVar[tuple[float, ...]] = (1.0,)
     core: ClassVar[tuple[float, float]] = (-math.inf, 1.0)
+    lines: ClassVar[tuple[tuple[float, float], ...]] = ((-1.0, 1.0), (0.0, 0.0))
 
     def _value(self, u: Tensor) -> Tensor:
         return F.relu(1 - u)

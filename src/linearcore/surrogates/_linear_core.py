@@ -94,6 +94,10 @@ class LinearCore(Surrogate):
         return self._base.vanishes
 
     @property
+    def is_proven(self) -> bool:
+        return self._base.is_proven
+
+    @property
     def knots(self) -> tuple[float, ...]:
         right_of_core = [self.tau - z / self.sharpness for z in (0.0, *self._base.left.knots)]
         left_of_core = [-self.tau - z / self.sharpness for z in (0.0, *self._base.right.knots)]

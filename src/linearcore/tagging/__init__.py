@@ -2,13 +2,14 @@
 
 `train` and `Tagger` are what most need. Their parts are for training loops of one's own, and may change: `Vocabulary`,
 `Corpus`, `Batch` and `Bucket` turn sentences into batches; `TaggingModel`, `make_optimizer`, `rate_at` and `Stepper` train
-on them.
+on them. `HEADS` lists the heads, `HeadSettings` and `ChainSettings` have their options.
 """
 
 from linearcore.runtime import StoppedError
 from linearcore.tagging._batches import Bucket
 from linearcore.tagging._corpus import Batch, Corpus, Tagged, digest, split_dev
 from linearcore.tagging._evaluation_report import evaluation_report
+from linearcore.tagging._heads import HEADS, ChainSettings, Head, HeadSettings
 from linearcore.tagging._model import TaggingModel
 from linearcore.tagging._settings import Training
 from linearcore.tagging._steps import Stepper, make_optimizer, rate_at
@@ -17,9 +18,13 @@ from linearcore.tagging._training import Trained, train
 from linearcore.tagging._vocabulary import Vocabulary
 
 __all__ = [
+    "HEADS",
     "Batch",
     "Bucket",
+    "ChainSettings",
     "Corpus",
+    "Head",
+    "HeadSettings",
     "Stepper",
     "StoppedError",
     "Tagged",

@@ -1,30 +1,17 @@
 """An encoder, a projection to tags, and the loss on top."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from linearcore._checks import complaint, one_of
-from linearcore.heads import ChainCRF, ChainHead, ChainSSVM, LinearCoreChain
-from linearcore.losses import DEFAULT_SURROGATE
+from linearcore.tagging._heads import HeadSettings
 from linearcore.tagging.encoders import Encoder
 
-#: What `--loss` may be; "ce" is token cross-entropy, which has no chain.
-LOSSES: dict[str, Callable[..., ChainHead] | None] = {
-    "lc": LinearCoreChain,
-    "crf": ChainCRF,
-    "ssvm": ChainSSVM,
-    "ce": None,
-}
 #: A padded position, and a tag that training has not; torch's and Hugging Face's number for it.
 IGNORED = -100
-#: With more tags than this, a beam of `BEAM` decodes by default: on real text it finds what an exact search finds
-#: (docs/measured.md), and does not slow down where scores are flat.
-MOST_EXACT, BEAM = 600, 16
 
 
 class TaggingModel(nn.Module):
@@ -34,41 +21,21 @@ class TaggingModel(nn.Module):
         encoder: hidden states of words.
         num_tags: |Y|.
         loss: "lc", "crf", "ssvm" or "ce".
-        rank: of the chain's transitions, as in `linearcore.heads.ChainHead`; None is a full matrix.
-        beam: width of the beam that decodes; 0 is exact search, None is exact for up to `MOST_EXACT` tags.
-        unary: of loss "lc": the share of it that is put on the emissions alone, as in `LinearCoreChain`; None is 0.
-        sharpness: of loss "lc": how fast its surrogate bends behind the core, as in `LinearCore`; None is 1.
+        options: of the head, as in `HeadSettings`: rank, unary, sharpness, beam.
     """
 
-    def __init__(
-        self,
-        encoder: Encoder,
-        num_tags: int,
-        loss: str = "lc",
-        *,
-        rank: int | None = None,
-        beam: int | None = None,
-        unary: float | None = None,
-        sharpness: float | None = None,
-    ) -> None:
+    def __init__(self, encoder: Encoder, num_tags: int, loss: str = "lc", **options: Any) -> None:
         super().__init__()
-        one_of("loss", loss, LOSSES)
-        options = linear_core_options(loss, unary, sharpness)
-        if loss == "ce" and (rank is not None or beam is not None):
-            option = "rank" if rank is not None else "beam"
-            advice = "token cross-entropy has no transitions: leave it out, or take another loss"
-            raise ValueError(complaint(option, "be None with loss 'ce'", rank if beam is None else beam, advice))
+        self._settings = HeadSettings(loss, **options)
         self.encoder = encoder
         self.projection = nn.Linear(encoder.width, num_tags)
-        make = LOSSES[loss]
         # What the numbers are is checked where they are read; here a look would wait for the device.
-        self.head = None if make is None else make(num_tags, batch_first=True, rank=rank, validate=False, **options)
-        self._settings = {"loss": loss, "rank": rank, "beam": beam, "unary": unary, "sharpness": sharpness}
-        self.beam = (0 if num_tags <= MOST_EXACT else BEAM) if beam is None else beam
+        self.head = self._settings.make_head(num_tags, validate=False)
+        self.beam = self._settings.width(num_tags)
 
     def settings(self) -> dict[str, Any]:
         """The arguments after `num_tags`, as JSON values."""
-        return dict(self._settings)
+        return self._settings.head_options()
 
     def emissions(self, mask: Tensor, inputs: Mapping[str, Tensor]) -> Tensor:
         """(B, L, |Y|)."""
@@ -95,17 +62,3 @@ class TaggingModel(nn.Module):
         if self.head is None:
             return emissions.argmax(-1).masked_fill(~mask, IGNORED)
         return (self.head.beam(emissions, self.beam, mask) if self.beam else self.head.viterbi(emissions, mask))[0]
-
-
-def linear_core_options(loss: str, unary: float | None, sharpness: float | None) -> dict[str, Any]:
-    """What `LinearCoreChain` is made with, beside what all heads are.
-
-    Raises:
-        ValueError: if one is given for another loss, or `sharpness` is not positive.
-    """
-    for name, value in (("unary", unary), ("sharpness", sharpness)):
-        if loss != "lc" and value is not None:
-            advice = "it is an option of loss 'lc': leave it out, or take that"
-            raise ValueError(complaint(name, f"be None with loss {loss!r}", value, advice))
-    options: dict[str, Any] = {} if unary is None else {"unary": unary}
-    return options if sharpness is None else options | {"surrogate": replace(DEFAULT_SURROGATE, sharpness=sharpness)}

@@ -6,7 +6,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from linearcore.heads import ChainCRF
 from linearcore.runtime import GraphStepper
 from linearcore.tagging._corpus import Batch
 from linearcore.tagging._model import TaggingModel
@@ -78,8 +77,7 @@ class Stepper:
             self._update,
             model.projection.weight.device,
             use_graphs=captured,
-            # Inside a graph a CRF cannot go over to the log domain where it should; it says so by NaN.
-            redo_nonfinite=isinstance(model.head, ChainCRF),
+            redo_nonfinite=model.head is not None and model.head.may_underflow,
         )
 
     def step(self, batch: Batch, rate: float) -> Tensor:

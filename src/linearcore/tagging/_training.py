@@ -87,8 +87,7 @@ def train(
         if settings.inflate is not None:
             vocabulary = vocabulary.inflated(settings.inflate, len(TagColumns.parse(columns).indices))
         encoder = make_encoder(vocabulary, settings)
-        chosen = {name: getattr(settings, name) for name in ("loss", "rank", "beam", "unary", "sharpness")}
-        model = TaggingModel(encoder, len(vocabulary.tags), **chosen)
+        model = TaggingModel(encoder, len(vocabulary.tags), **settings.head_options())
         tagger = Tagger(model.to(device), vocabulary, columns, {"training": told, "key": key})
         corpora = [Corpus.of(part, vocabulary, encoder) for part in (sentences, dev)]
         run = Run(tagger, settings, corpora[0], corpora[1], checkpoint, save_every)

@@ -1,10 +1,14 @@
 """Minima against SciPy, and certificates that can be trusted: an answer that is wrong does not get one."""
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 import pytest
 import scipy.optimize
 import torch
 from scipy.optimize import minimize, nnls
+from torch import Tensor
 
 from linearcore import Exponential, Hinge, LinearCore, Logistic, SquaredHinge, Surrogate
 from linearcore.analysis import STRUCTURED_FORMS, NotSolvedError, _solve, conditional_risk, minimal_risk, regret_ratio
@@ -123,6 +127,31 @@ def test_hinge_minima_have_no_duality_gap(form: str, prediction: int | None) -> 
         assert float(smooth.value) == pytest.approx(float(found.value[row]), abs=12 * 1e-4)
 
 
+@dataclass(frozen=True)
+class ThreeLines(Hinge):
+    """max(2 − 3u, 1 − u/2, 1/4)."""
+
+    lines: ClassVar[tuple[tuple[float, float], ...]] = ((-3.0, 2.0), (-0.5, 1.0), (0.0, 0.25))
+
+    def _value(self, u: Tensor) -> Tensor:
+        return torch.stack([slope * u + height for slope, height in self.lines]).amax(0)
+
+
+@pytest.mark.parametrize("prediction", (None, 2), ids=("free", "constrained"))
+def test_minima_of_straight_lines(prediction: int | None) -> None:
+    problem = Problem("pairwise", 4)
+    p = distributions(problem, 1)
+    found, risk = solve(ThreeLines(), problem, p, prediction), Risk(ThreeLines(), problem.system, p)
+    require_solved(found)
+    assert float(risk.value(found.theta)) == pytest.approx(float(found.value), abs=1e-9)
+    step = torch.randn(500, found.theta.shape[1], dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    near = found.theta + 0.1 * step
+    if prediction is not None:
+        near = near[(near @ problem.basis.T).argmax(-1) == prediction]
+    values = Risk(ThreeLines(), problem.system, p.expand(len(near), -1)).value(near)
+    assert len(near) > 20 and float(values.min()) >= float(found.value)
+
+
 def test_minimum_holds_scores_that_attain_its_value() -> None:
     p = [0.5, 0.3, 0.2]
     best = minimal_risk(LinearCore(), "centered", p)
@@ -175,5 +204,5 @@ def test_a_linear_program_that_fails_is_no_answer(monkeypatch: pytest.MonkeyPatc
 
 
 def test_kinked_surrogates_beyond_the_hinge_are_refused() -> None:
-    with pytest.raises(ValueError, match="`surrogate` must be differentiable, or the hinge with linear margins"):
+    with pytest.raises(ValueError, match="`surrogate` must be differentiable, or straight lines of linear margins"):
         minimal_risk(Hinge(), "logodds", [0.5, 0.3, 0.2])

@@ -32,11 +32,10 @@ def test_every_loss_finds_wrong_labels(loss):
     assert flagging_auc(suspects(scores, noisy.labels).suspicion, noisy.labels != clean) > 0.9
 
 
-@pytest.mark.parametrize(("behind", "sphere"), [("normed", False), ("balanced", True)])
-def test_networks_that_norm_their_scores_are_each_as_alone(behind, sphere):
+def test_networks_that_norm_their_scores_are_each_as_alone():
     inputs = torch.randn(3, 20, 4, generator=torch.Generator().manual_seed(0))
-    networks = FoldNetworks(3, (4, 8, 3), torch.Generator().manual_seed(1), behind)
-    layers = [NormedScores(3, sphere=sphere) for _ in range(3)]
+    networks = FoldNetworks(3, (4, 8, 3), torch.Generator().manual_seed(1), True)
+    layers = [NormedScores(3) for _ in range(3)]
     with torch.no_grad():
         raw = []
         for place, own in enumerate(inputs):
@@ -45,9 +44,8 @@ def test_networks_that_norm_their_scores_are_each_as_alone(behind, sphere):
         expected = torch.stack([layer(scores) for layer, scores in zip(layers, raw, strict=True)])
         torch.testing.assert_close(networks.scores(inputs), expected, rtol=1e-4, atol=1e-4)
         for place, (layer, scores) in enumerate(zip(layers, raw, strict=True)):
-            if not sphere:  # No bias there: a norm would take it away.
-                scores -= networks.parameters[3][place]
-                layer.norm.running_mean -= 0.1 * networks.parameters[3][place, 0]
+            scores -= networks.parameters[3][place]  # No bias there: a norm would take it away.
+            layer.norm.running_mean -= 0.1 * networks.parameters[3][place, 0]
             torch.testing.assert_close(networks.scores_of(place, inputs[place]), layer.eval()(scores), rtol=1e-4, atol=1e-4)
 
 
@@ -67,12 +65,11 @@ def test_losses_that_want_it_have_normed_scores(loss, monkeypatch):
     *norms, without = [network.norm for network in made]
     assert without is None
     for norm in norms:
-        assert (norm is not None) == (loss in ("unhinged", "balanced"))
-        assert norm is None or norm.sphere == (loss == "balanced")
+        assert (norm is not None) == (loss == "unhinged")
 
 
 def test_every_form_and_every_baseline_has_a_name():
-    assert {f"lc-{form}" for form in FORMS} < set(LOSSES) and len(LOSSES) == 3 + len(FORMS) + len(BASELINES)
+    assert {f"lc-{form}" for form in FORMS} < set(LOSSES) and len(LOSSES) == 2 + len(FORMS) + len(BASELINES)
     assert {"ce", "gce", "nce+rce", "weston-watkins"} < set(LOSSES) and all(name.isascii() for name in LOSSES)
 
 
@@ -216,10 +213,6 @@ BAD = {
     "rate": ({"learning_rate": 0}, "`learning_rate` must be a positive number"),
     "seed": ({"seed": -1}, "`seed` must be"),
     "loss": ({"loss": "mse"}, "`loss` must be one of 'lc'"),
-    "balanced": (
-        {"loss": "balanced", "num_classes": 2},
-        "`loss` must be another one where there are two classes, got 'balanced'; on its sphere",
-    ),
     "robust": (
         {"loss": "robust", "num_classes": 2},
         "`loss` must be another one where there are two classes, got 'robust'; on its sphere",

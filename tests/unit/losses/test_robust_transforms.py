@@ -26,7 +26,6 @@ surrogates = pytest.mark.parametrize("phi", (LinearCore(tau=2.0), LinearCore("ga
 #: Every argument of the module, each with a value that is not its default and changes the result.
 OPTIONS = {
     "weight": PER_CLASS,
-    "norm": "batch",
     "radius": 2.0,
     "surrogate": LinearCore("gamma", 0.5),
     "scale": 0.3,
@@ -146,8 +145,8 @@ def test_module_replaces_cross_entropy_loss() -> None:
 
 def test_signature_is_multiclass_loss_s() -> None:
     ours, theirs = (inspect.signature(function).parameters for function in (robust_loss, multiclass_loss))
-    own = ("norm", "radius", "surrogate", "scale")
-    assert list(ours)[2:6] == list(own)
+    own = ("radius", "surrogate", "scale")
+    assert list(ours)[2:5] == list(own)
     shared = [name for name in theirs if name not in ("surrogate", "form", "normalize", "class_margin")]
     assert [name for name in ours if name not in own] == shared
     assert all(ours[name].default == theirs[name].default for name in shared)

@@ -417,8 +417,7 @@ def test_raw_weights_overflow_and_normalised_ones_do_not(num_sites: int, is_fini
 class Half(Cost):
     """A cost that no one has summed up: ½ for any mistake."""
 
-    def check(self, num_tags: int) -> None:
-        pass
+    name = "half"
 
     def between(
         self, answer: Tensor, truth: Tensor, mask: Tensor | None = None, *, dtype: torch.dtype = torch.float32
@@ -428,7 +427,7 @@ class Half(Cost):
 
 def test_a_cost_of_ones_own_has_no_known_normaliser() -> None:
     first, second = next(pair_draws(UNIFORM, UNIFORM, 3))
-    message = '`cost` must be zero-one or Hamming to be normalised, got .*Half.*; take the objective "raw"'
+    message = '`cost` must declare its `log_similarity_mass` to be normalised, got .*Half.*; take the objective "raw"'
     for objective in ("raw", "self-normalised"):
         pair_log_weight(first, second, TAGS, SITES, NUM_TAGS, cost=Half(), objective=objective)
         centered_log_weight(first, TAGS, SITES, NUM_TAGS, cost=Half(), objective=objective)

@@ -92,7 +92,7 @@ def test_site_weights() -> None:
 
 
 def test_names_stand_for_plain_costs() -> None:
-    assert COSTS == ("zero-one", "hamming")
+    assert tuple(COSTS) == ("zero-one", "hamming")
     assert [type(resolve_cost(name)) for name in COSTS] == [ZeroOne, Hamming]
     assert [resolve_cost(name).name for name in COSTS] == list(COSTS)
     weighted = Hamming(WEIGHT)

@@ -4,7 +4,8 @@ import torch.nn.functional as F
 
 from linearcore.heads import ChainCRF, ChainSSVM, LinearCoreChain
 from linearcore.surrogates import LinearCore
-from linearcore.tagging._model import BEAM, IGNORED, MOST_EXACT, TaggingModel
+from linearcore.tagging._heads import BEAM, MOST_EXACT
+from linearcore.tagging._model import IGNORED, TaggingModel
 from linearcore.tagging.encoders import BiLSTM
 
 WORDS = ["a", "b", "c"]

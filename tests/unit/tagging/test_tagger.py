@@ -1,5 +1,6 @@
 import json
 import random
+from dataclasses import replace
 
 import pytest
 import torch
@@ -93,7 +94,7 @@ def test_what_cannot_be_loaded(tmp_path):
 
 def test_weights_of_another_size_are_refused(tmp_path):
     tagger = make()
-    tagger.model._settings["rank"] = 3
+    tagger.model._settings = replace(tagger.model._settings, rank=3)
     tagger.save(tmp_path)
     with pytest.raises(StoreError, match="does not fit this version of linearcore"):
         Tagger.load(tmp_path)

@@ -1,34 +1,30 @@
-"""What the loss explorer knows: facts and rules, read from the library whenever the page is written."""
+"""What the loss explorer knows: facts and rules, read from the library whenever the page is written.
+
+The explorer shows every base of the library that has a script in assets/bases, which computes its Φ, and every form whose
+margin grows linearly with the lead. What is not shown is missing from `explorer_facts`, too.
+"""
 
 import math
+from importlib.resources import files
 from typing import Any
 
-from linearcore.analysis import certify
-from linearcore.losses import Centered, Form, LogOdds, Pairwise
+import torch
+
+from linearcore.analysis import Problem, certify, regret_ratio
+from linearcore.forms import FORMS, Form
 from linearcore.surrogates import LinearCore
 from linearcore.surrogates.bases import BASES, Base
 
-FORMS: tuple[Form, ...] = (Pairwise(), Centered(), LogOdds())
+ASSETS = "linearcore_paper.report.assets"
 SIDES = (1, 2)
-
-#: How the page writes the names of bases, and what their Φ is.
-BASE_LABELS = {
-    "logistic": ("logistic", "Φ(z) = log(1 + eᶻ)"),
-    "exponential": ("exponential", "Φ(z) = eᶻ, going on as a line past z = 16"),
-    "quartic": ("quartic", "Φ(z) = z + z⁴/12 + K, the paper’s C2 example"),
-    "truncated_quadratic": ("truncated quadratic", "Φ(z) = ½(1 + z)² for z > −1, else 0"),
-    "gamma": ("gamma", "Φ″(z) = z² e^−|z|, integrated twice"),
-}
-
-_REFUSED = {
-    "centered": "The library refuses this pair: the second tail is steeper than the core, and the bound would be lost.",
-    "logodds": "The library refuses this pair: the loss of a rising surrogate is not convex in the scores.",
-}
+#: How many classes the explorer may have.
+CLASSES = (2, 3, 10, 100)
 
 # Why what `certify` proves is true, in words that hold for every τ; its own reason names the constant at one τ.
 _TWO = "T(t) ≥ τ·t, by putting the end of the core into the infimum."
 _MORE = "Lowering the predicted class to −τ and raising the best one by as much saves τ times the regret at least."
 # `certify` would have to search for this, for seconds, whenever a page is written.
+_TIE, _SMALL = (0.402, 0.398, 0.2), 0.1
 _NEAR_A_TIE = (
     "Near a tie, p = (0.4 + δ, 0.4 − δ, 0.2), surrogate regret over 0-1 regret vanishes like δ; see correction (a)."
 )
@@ -37,41 +33,60 @@ _NEAR_A_TIE = (
 def linear_bound(surrogate: LinearCore, form: Form, more_than_two: bool) -> dict[str, str]:
     """Whether 0-1 regret ≤ surrogate regret / τ for the form's sum over competitors, and why.
 
-    The verdict is "proven", "refuted" or "refused"; it depends on base and sides only, not on τ or sharpness. Theorems are
-    read from `certify`.
+    The verdict is "proven", "refuted", "refused" or "unknown"; it depends on base and sides only, not on τ or sharpness.
+    Theorems are read from `certify`.
     """
     try:
         form.check(surrogate)
-    except ValueError:
-        return {"verdict": "refused", "reason": _REFUSED[form.name]}
-    if more_than_two and not isinstance(form, Centered):
-        return {"verdict": "refuted", "reason": _NEAR_A_TIE}
-    found = certify(surrogate, form.name, 3 if more_than_two else 2).linear_bound
+    except ValueError as error:
+        return {"verdict": "refused", "reason": f"The library refuses this pair: {str(error).partition('; ')[2]}."}
+    if more_than_two and not form.has_linear_bound:
+        if regret_ratio(surrogate, form.normalized(False), _TIE, prediction=1).ratio < _SMALL:
+            return {"verdict": "refuted", "reason": _NEAR_A_TIE}
+        return {"verdict": "unknown", "reason": "No theorem says so, and near a tie of three classes it is not refuted."}
+    found = certify(surrogate, form.normalized(False), 3 if more_than_two else 2).linear_bound
     if found.verdict != "proven":
         return {"verdict": found.verdict, "reason": found.reason}
     return {"verdict": found.verdict, "reason": _MORE if more_than_two else _TWO}
 
 
+def asset(name: str) -> str:
+    """The text of a file beside the templates."""
+    return files(ASSETS).joinpath(name).read_text("utf-8")
+
+
 def explorer_facts() -> dict[str, Any]:
     """All that the explorer's script needs, as JSON values; an infinite constant is None."""
+    bases = [name for name in BASES if files(ASSETS).joinpath(f"bases/{name}.js").is_file()]
+    margins = {name: {str(classes): _margin(form, classes) for classes in CLASSES} for name, form in FORMS.items()}
+    margins = {name: each for name, each in margins.items() if all(each.values())}
     return {
-        "bases": {name: _base_facts(base) for name, base in BASES.items() if name in BASE_LABELS},
+        "bases": {name: _base_facts(BASES[name]) for name in bases},
         "forms": {
-            form.name: {name: {str(sides): _form_facts(name, sides, form) for sides in SIDES} for name in BASE_LABELS}
-            for form in FORMS
+            form: {name: {str(sides): _form_facts(name, sides, FORMS[form]) for sides in SIDES} for name in bases}
+            for form in margins
         },
+        "margins": margins,
     }
 
 
+def _margin(form: Form, classes: int) -> dict[str, float] | None:
+    """The margin of a class that leads all others by d, as gain · d + shift; None if it is nothing like that."""
+    labels = torch.arange(classes)
+    system = form.margins(labels[:1], labels.unsqueeze(0), torch.eye(classes, dtype=torch.float64))
+    if system is None:
+        return None
+    leads = torch.tensor([0.0, 1.0, -3.0, 5.0], dtype=torch.float64)
+    margins = system.margins(leads.unsqueeze(-1) * (labels == 0))
+    shift, gain = margins[0, 0], margins[1, 0] - margins[0, 0]
+    is_affine = torch.allclose(margins, (shift + gain * leads).unsqueeze(-1), rtol=0, atol=1e-12)
+    return {"gain": float(gain), "shift": float(shift)} if is_affine else None
+
+
 def _base_facts(base: Base) -> dict[str, Any]:
-    label, formula = BASE_LABELS[base.name]
     return {
-        "label": label,
-        "formula": formula,
-        "at_zero": base.at_zero,
+        "parameters": dict(vars(base)),
         "slope_at_zero": base.slope_at_zero,
-        "slope": getattr(base, "a", None),
-        "linear_past": getattr(base, "linear_past", None),
         "knots_right_of_core": [0.0, *base.left.knots],
         "knots_left_of_core": [0.0, *base.right.knots],
         "sides": {str(sides): _surrogate_facts(LinearCore(base, sides=sides)) for sides in SIDES},
@@ -93,8 +108,7 @@ def _form_facts(base: str, sides: int, form: Form) -> dict[str, Any]:
     """What form and surrogate give together."""
     surrogate = LinearCore(base, sides=sides)
     return {
-        # A log-odds is concave in the scores, so that only a falling φ keeps the composition convex.
-        "is_convex": surrogate.is_monotone or not isinstance(form, LogOdds),
+        "is_convex": Problem(form, 3).is_convex(surrogate),
         "two": linear_bound(surrogate, form, False),
         "more": linear_bound(surrogate, form, True),
     }

@@ -3,14 +3,13 @@
 import os
 import re
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from linearcore.runtime import complaint, environment
 from linearcore_paper.experiments import EXPERIMENTS
 from linearcore_paper.report._evidence import LIVE, Evidence
-from linearcore_paper.report._facts import BASE_LABELS, FORMS, explorer_facts
+from linearcore_paper.report._facts import ASSETS, CLASSES, asset, explorer_facts
 from linearcore_paper.report._figures import figure_markup
 from linearcore_paper.report._results import Experiment, plain, read_experiments
 from linearcore_paper.report.corrections import CORRECTIONS, Correction
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 PAGE = "report.html"
-_ASSETS = "linearcore_paper.report.assets"
 
 #: Letters of a result beyond which all but its first sentence is folded away.
 LONG = 400
@@ -110,7 +108,7 @@ def _render(sections: tuple[_Section, ...]) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     jinja = Environment(
-        loader=PackageLoader(_ASSETS, "."),
+        loader=PackageLoader(ASSETS, "."),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -119,18 +117,19 @@ def _render(sections: tuple[_Section, ...]) -> str:
     jinja.filters |= {"prose": _prose, "parted": _parted}
     experiments = tuple(section.experiment for section in sections)
     verdicts = [verdict for experiment in experiments for verdict in experiment.verdicts]
+    facts = explorer_facts()
+    bases = "".join(["window.linearcoreBases = {};\n", *(asset(f"bases/{name}.js") for name in facts["bases"])])
     return jinja.get_template("report.html.j2").render(
-        style=_asset("report.css"),
-        scripts=[_asset(f"{name}.js") for name in ("page", "surrogate", "plot", "explorer")],
+        style=asset("report.css"),
+        scripts=[bases, *(asset(f"{name}.js") for name in ("page", "surrogate", "plot", "explorer"))],
         sections=sections,
         counts=[(verdict, verdicts.count(verdict)) for verdict in VERDICTS],
         ran=sum(experiment.was_run for experiment in experiments),
         titles={experiment.entry.name: experiment.entry.title for experiment in experiments},
         corrections=[_shown(correction, experiments) for correction in CORRECTIONS],
         machines=_machines(experiments),
-        facts=explorer_facts(),
-        bases=BASE_LABELS,
-        forms=[form.name for form in FORMS],
+        facts=facts,
+        classes=CLASSES,
         icon_of=_ICONS,
         available=tuple(EXPERIMENTS),
     )
@@ -153,10 +152,6 @@ def _parted(text: str) -> tuple[str, str]:
     """
     first, _, others = text.partition(". ")
     return (f"{first}.", others) if others and len(text) > LONG else (text, "")
-
-
-def _asset(name: str) -> str:
-    return files(_ASSETS).joinpath(name).read_text("utf-8")
 
 
 def _shown(correction: Correction, experiments: tuple[Experiment, ...]) -> _Shown:

@@ -37,12 +37,6 @@ _PLANNED = (
         "Does training for a target beat training for Hamming cost on that target?",
     ),
 )
-#: In the order of the page.
-CATALOGUE = (
-    *(Entry(item.name, item.title, item.paper, item.question) for item in EXPERIMENTS.values()),
-    *_PLANNED,
-)
-NAMES = tuple(entry.name for entry in CATALOGUE)
 
 _ADVICE = "run the experiment again, or delete its folder"
 
@@ -65,13 +59,18 @@ class Experiment:
         return tuple(claim.verdict for claim in self.claims) if self.was_run else ("not run",)
 
 
+def catalogue() -> tuple[Entry, ...]:
+    """All experiments, and those that are planned, in the order of the page."""
+    return (*(Entry(item.name, item.title, item.paper, item.question) for item in EXPERIMENTS.values()), *_PLANNED)
+
+
 def read_experiments(folder: Path) -> tuple[Experiment, ...]:
     """All experiments of the catalogue, in its order, run or not.
 
     Raises:
         ValueError: if a results.jsonl is there but cannot be read, or results of an earlier version; the message names it.
     """
-    return tuple(_read(ResultsFile(folder, entry.name), entry) for entry in CATALOGUE)
+    return tuple(_read(ResultsFile(folder, entry.name), entry) for entry in catalogue())
 
 
 def _read(file: ResultsFile, entry: Entry) -> Experiment:

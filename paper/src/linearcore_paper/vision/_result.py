@@ -111,7 +111,7 @@ class Trained:
         saved_scores = {int(epoch): scores for epoch, scores in tensors.get("scores", {}).items()}
         texts = {name: settings[name] for name in ("loss", "history", "failed", "name", "key")}
         return cls(
-            recipe, classes=tuple(settings["classes"]), network=network, normal=normal, kept_scores=kept_scores, **texts
+            recipe, classes=tuple(settings["classes"]), network=network, normal=normal, kept_scores=saved_scores, **texts
         )
 
 

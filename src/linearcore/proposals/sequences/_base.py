@@ -67,6 +67,13 @@ class SequenceProposal(ABC):
         self._check(tags, sites, num_tags, num_samples)
         return self._log_prob(draws, tags, sites, num_tags).masked_fill(num_sites(sites) == 0, 0.0)
 
+    def log_count(self, sites: Sites, num_tags: int) -> Tensor | None:
+        """(B,), float64: the log of the number of sequences that can be drawn, all of them not the reference.
+
+        None: this is not known, or all that differ from the reference can be drawn.
+        """
+        return None
+
     @abstractmethod
     def _sample(
         self, tags: Tensor, sites: Sites, num_tags: int, num_samples: int, generator: torch.Generator | None

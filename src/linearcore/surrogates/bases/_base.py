@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -35,7 +36,10 @@ class Base(ABC):
         left, right: facts on z ≤ 0 and on z ≥ 0.
         is_monotone: Φ' ≥ 0 on z ≤ 0.
         vanishes: Φ(z) → 0 as z → −∞.
+        is_proven: the facts are proven, and not only checked on a grid.
     """
+
+    is_proven: ClassVar[bool] = True
 
     @property
     @abstractmethod

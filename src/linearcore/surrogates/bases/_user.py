@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -40,6 +41,7 @@ class UserBase(Base):
         3.0
     """
 
+    is_proven: ClassVar[bool] = False
     function: Callable[[Tensor], Tensor] = field(repr=False)
     first: Callable[[Tensor], Tensor] | None = field(default=None, repr=False)
     second: Callable[[Tensor], Tensor] | None = field(default=None, repr=False)

@@ -1,19 +1,16 @@
 """What a chain for token classification is made of, as transformers saves it."""
 
 from collections.abc import Mapping
+from dataclasses import asdict, fields
 from typing import Any, ClassVar
 
-import torch
 from transformers import AutoConfig, PretrainedConfig
 
-from linearcore._checks import complaint, one_of
-from linearcore.heads import ChainHead, LinearCoreChain
-from linearcore.structures import Constraints, bio, bioes, bmes
-from linearcore.surrogates import LinearCore
-from linearcore.tagging._model import BEAM, LOSSES, MOST_EXACT
+from linearcore.forms import FORMS
+from linearcore.heads import ChainHead
+from linearcore.tagging._heads import ChainSettings, check_share
 
-#: Schemes of segments whose rules can be read off the names of the labels.
-SCHEMES = {"bio": bio, "bioes": bioes, "bmes": bmes}
+_OPTIONS = tuple(option.name for option in fields(ChainSettings))
 
 
 class ChainConfig(PretrainedConfig):
@@ -21,18 +18,9 @@ class ChainConfig(PretrainedConfig):
 
     Args:
         encoder: the configuration of the encoder, or a dictionary of it with its `model_type`.
-        loss: "lc" (`LinearCoreChain`), "crf" (`ChainCRF`), "ssvm" (`ChainSSVM`), or "ce", token cross-entropy, no chain.
-        rank: of the transitions F Tᵀ; None is a full matrix.
-        surrogate: of "lc": arguments of `LinearCore`, any of base (a name), tau, sides, sharpness; None is its defaults.
-        form: of "lc": "logodds", "pairwise" or "centered"; None is "logodds".
-        normalize: of "lc": the mean over the candidates (True) or their sum (False), as in `LinearCoreChain`; None is what
-            the form's name means there. It is always saved; files of earlier versions have none and mean the sum.
-        constraints: "bio", "bioes" or "bmes": the rules of that scheme, read off the labels, hold in training and decoding.
         dropout: of the hidden states.
-        beam: width of the beam that decodes; 0 is exact search, None is exact for up to `MOST_EXACT` labels and `BEAM`
-            above that.
-        unary: of "lc": the share of the loss on the emissions alone, as in `LinearCoreChain`; None is 0.
-        others: those of every PretrainedConfig: num_labels, id2label, label2id, …
+        others: the loss and the options of its head, as in `linearcore.tagging.ChainSettings`: loss, rank, unary, sharpness,
+            beam, surrogate, form, normalize, constraints; and those of every PretrainedConfig: num_labels, id2label, …
 
     Raises:
         TypeError, ValueError: if an option is none that there is, or is one that the loss has no use for.
@@ -48,35 +36,17 @@ class ChainConfig(PretrainedConfig):
     sub_configs: ClassVar[dict[str, Any]] = {"encoder": AutoConfig}
 
     def __init__(
-        self,
-        encoder: PretrainedConfig | Mapping[str, Any] | None = None,
-        loss: str = "lc",
-        rank: int | None = None,
-        surrogate: Mapping[str, Any] | None = None,
-        form: str | None = None,
-        constraints: str | None = None,
-        dropout: float = 0.1,
-        beam: int | None = None,
-        unary: float | None = None,
-        normalize: bool | None = None,
-        **others: Any,
+        self, encoder: PretrainedConfig | Mapping[str, Any] | None = None, dropout: float = 0.1, **others: Any
     ) -> None:
-        one_of("loss", loss, LOSSES)
-        if isinstance(dropout, bool) or not isinstance(dropout, int | float) or not 0 <= dropout < 1:
-            raise ValueError(complaint("dropout", "be a share in [0, 1)", repr(dropout), "for example 0.1"))
+        given = {name: others.pop(name) for name in _OPTIONS if name in others}
+        settings = ChainSettings(**given)
+        check_share("dropout", dropout)
         # First: it says how attention is computed to the configurations in it, and would forget what the encoder says.
         super().__init__(**others)
         self.encoder: PretrainedConfig | None = AutoConfig.for_model(**encoder) if isinstance(encoder, Mapping) else encoder
-        self.loss = loss
-        self.rank = rank
-        self.surrogate = None if surrogate is None else dict(surrogate)
-        self.form = form
-        self.constraints = constraints
         self.dropout = dropout
-        self.beam = beam
-        self.unary = unary
-        self.normalize = normalize
-        self._require_use()
+        for name, value in asdict(settings).items():
+            setattr(self, name, value)
 
     @classmethod
     def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> "ChainConfig":
@@ -89,25 +59,14 @@ class ChainConfig(PretrainedConfig):
     def to_dict(self) -> dict[str, Any]:
         """As in transformers, with `normalize` written out: what a name means may change, what was trained does not."""
         found: dict[str, Any] = super().to_dict()
-        if self.form is not None and self.normalize is None:
-            found["normalize"] = LinearCoreChain(2, **self._linear_core()).form.is_mean
+        if found.get("form") is not None and found.get("normalize") is None:
+            found["normalize"] = FORMS[found["form"]].is_mean
         return found
 
-    def _require_use(self) -> None:
-        """Raises over an option that the loss would ignore, or whose value is none."""
-        useful = {name: ["lc", "crf", "ssvm"] for name in ("rank", "constraints", "beam")}
-        useful |= {name: ["lc"] for name in ("surrogate", "form", "unary", "normalize")}
-        for name, losses in useful.items():
-            if getattr(self, name) is not None and self.loss not in losses:
-                must = f"be None for the loss {self.loss!r}"
-                raise ValueError(complaint(name, must, repr(getattr(self, name)), f"it is for {', '.join(losses)}"))
-        if self.constraints is not None:
-            one_of("constraints", self.constraints, SCHEMES, "or None, for none")
-        if self.beam is not None and (not isinstance(self.beam, int) or isinstance(self.beam, bool) or self.beam < 0):
-            raise ValueError(complaint("beam", "be a width, or 0 for exact search", repr(self.beam), "for example 16"))
-        known = ("base", "tau", "sides", "sharpness")
-        for name in self.surrogate or ():
-            one_of("surrogate", name, known, "pass arguments of linearcore.LinearCore")
+    @property
+    def settings(self) -> ChainSettings:
+        """The loss and the options of its head."""
+        return ChainSettings(**{name: getattr(self, name) for name in _OPTIONS})
 
     @property
     def labels(self) -> list[str]:
@@ -117,33 +76,11 @@ class ChainConfig(PretrainedConfig):
     @property
     def width(self) -> int:
         """Of the beam that decodes; 0 is exact search."""
-        return (0 if self.num_labels <= MOST_EXACT else BEAM) if self.beam is None else self.beam
+        return self.settings.width(self.num_labels)
 
     def head(self) -> ChainHead | None:
         """The head on top, with fresh scores; None for token cross-entropy.
 
         Any position may be off, as [CLS] is, and labels are looked at: wrong ones are an error and not a wrong number.
         """
-        make = LOSSES[self.loss]
-        if make is None:
-            return None
-        options: dict[str, Any] = {"rank": self.rank, "constraints": self._rules(), "strict_mask": False}
-        if make is LinearCoreChain:
-            options |= self._linear_core()
-        return make(self.num_labels, batch_first=True, **options)
-
-    def _linear_core(self) -> dict[str, Any]:
-        """What only `LinearCoreChain` takes."""
-        return {
-            "surrogate": LinearCore(**self.surrogate or {}),
-            "form": self.form or "logodds",
-            "normalize": self.normalize,
-            "unary": self.unary or 0.0,
-        }
-
-    def _rules(self) -> Constraints | None:
-        if self.constraints is None:
-            return None
-        # While weights are read, transformers makes new tensors on "meta", where rules cannot be checked.
-        with torch.device("cpu"):
-            return SCHEMES[self.constraints](self.labels)
+        return self.settings.make_chain(self.labels, strict_mask=False)

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -14,6 +15,7 @@ from transformers.modeling_outputs import TokenClassifierOutput
 
 from linearcore._checks import complaint
 from linearcore._typing import compute_dtype
+from linearcore.tagging._heads import ChainSettings
 from linearcore.tagging._model import IGNORED
 from linearcore.tagging._pretrained import empty_encoder, in_one_line, pretrained_encoder, pretrained_tokenizer
 from linearcore.tagging.hugging_face._config import ChainConfig
@@ -71,15 +73,8 @@ class ChainForTokenClassification(PreTrainedModel):
         tokenizer: PreTrainedTokenizerBase | None = None,
         *,
         labels: Sequence[str],
-        loss: str = "lc",
-        rank: int | None = None,
-        surrogate: dict[str, Any] | None = None,
-        form: str | None = None,
-        constraints: str | None = None,
         dropout: float = 0.1,
-        beam: int | None = None,
-        unary: float | None = None,
-        normalize: bool | None = None,
+        **options: Any,
     ) -> Self:
         """A pre-trained encoder with a fresh projection and head, to be trained.
 
@@ -87,19 +82,20 @@ class ChainForTokenClassification(PreTrainedModel):
             path: a local folder, or a name on the hub; weights are read from safetensors only.
             tokenizer: says which tokens begin a word; None is that of `path`, and without one there every token is a word.
             labels: their names, in the order of their indices.
-            loss, rank, surrogate, form, constraints, dropout, beam, unary, normalize: as in `ChainConfig`.
+            dropout: of the hidden states.
+            options: the loss and those of its head, as in `linearcore.tagging.ChainSettings`.
 
         Raises:
+            TypeError: if there is no such option.
             ValueError: in one line, if there is no such encoder, or if an option or a label is wrong.
         """
         names = list(labels)
         if not names or len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
             must, advice = "be different names, at least one", "list them in the order of their indices"
             raise ValueError(complaint("labels", must, repr(names[:10]), advice))
-        config = ChainConfig(
-            None, loss, rank, surrogate, form, constraints, dropout, beam, unary, normalize,
-            id2label=dict(enumerate(names)), label2id={name: index for index, name in enumerate(names)},
-        )  # fmt: skip
+        numbers = {name: index for index, name in enumerate(names)}
+        chosen = asdict(ChainSettings(**options))
+        config = ChainConfig(None, dropout, id2label=dict(enumerate(names)), label2id=numbers, **chosen)
         encoder = pretrained_encoder(path)
         config.encoder = encoder.config
         model = cls(config, encoder)

@@ -37,5 +37,5 @@ def test_maps_shrink_three_times_and_the_mean_is_taken_over_places():
 
 
 def test_the_registry_knows_it():
-    assert set(NETWORKS) == {name + ending for name in ("resnet18", "small") for ending in ("", "-normed", "-balanced")}
+    assert set(NETWORKS) == {name + ending for name in ("resnet18", "small") for ending in ("", "-normed")}
     assert NETWORKS["resnet18"](5, 1, 4).head.weight.shape == (5, 32)

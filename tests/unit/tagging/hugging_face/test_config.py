@@ -29,6 +29,7 @@ def test_surrogate_and_form_reach_the_head():
     ).head()
     assert head.surrogate == LinearCore("quartic", tau=0.5, sides=2)
     assert type(head.form).__name__ == "Pairwise"
+    assert ChainConfig(sharpness=4.0, num_labels=4).head().surrogate == LinearCore(sharpness=4.0)
     assert head.unary == 0.25 and ChainConfig(num_labels=4).head().unary == 0.0
 
 
@@ -50,7 +51,8 @@ def test_json_out_and_in_is_the_same(tmp_path):
     config.save_pretrained(tmp_path)
     again = ChainConfig.from_pretrained(tmp_path)
     assert isinstance(again.encoder, BertConfig) and again.encoder.hidden_size == 24
-    for name in ("loss", "rank", "surrogate", "form", "normalize", "constraints", "dropout", "beam", "unary", "labels"):
+    options = ("loss", "rank", "surrogate", "form", "normalize", "constraints", "dropout", "beam", "unary", "sharpness")
+    for name in (*options, "labels"):
         assert getattr(again, name) == getattr(config, name), name
     assert again.label2id == config.label2id or again.labels == ["O", "B-X", "I-X"]
 
@@ -80,16 +82,19 @@ def test_a_form_of_an_earlier_version_is_the_sum(form, tmp_path):
     ("options", "message"),
     [
         ({"loss": "hinge"}, r"`loss` must be one of 'lc', 'crf', 'ssvm', 'ce', got 'hinge'"),
-        ({"loss": "crf", "normalize": True}, r"`normalize` must be None for the loss 'crf', got True; it is for lc"),
-        ({"loss": "ce", "rank": 3}, r"`rank` must be None for the loss 'ce', got 3; it is for lc, crf, ssvm"),
-        ({"loss": "ce", "constraints": "bio"}, r"`constraints` must be None for the loss 'ce'"),
-        ({"loss": "ce", "beam": 3}, r"`beam` must be None for the loss 'ce'"),
-        ({"loss": "crf", "form": "pairwise"}, r"`form` must be None for the loss 'crf', got 'pairwise'; it is for lc"),
-        ({"loss": "ssvm", "surrogate": {}}, r"`surrogate` must be None for the loss 'ssvm'"),
+        ({"loss": "crf", "normalize": True}, r"`normalize` must be None with loss 'crf', got True; it is an option of"),
+        ({"normalize": 1}, r"`normalize` must be True or False, got 1"),
+        ({"loss": "ce", "rank": 3}, r"`rank` must be None with loss 'ce', got 3; it is an option of loss 'lc' or"),
+        ({"loss": "ce", "constraints": "bio"}, r"`constraints` must be None with loss 'ce'"),
+        ({"loss": "ce", "beam": 3}, r"`beam` must be None with loss 'ce'"),
+        ({"loss": "crf", "form": "pairwise"}, r"`form` must be None with loss 'crf', got 'pairwise'; it is an option of"),
+        ({"loss": "ssvm", "surrogate": {}}, r"`surrogate` must be None with loss 'ssvm'"),
         ({"surrogate": {"temperature": 1}}, r"`surrogate` must be one of 'base', 'tau', 'sides', 'sharpness', got 'temp"),
         ({"constraints": "iob"}, r"`constraints` must be one of 'bio', 'bioes', 'bmes', got 'iob'"),
-        ({"loss": "crf", "unary": 0.5}, r"`unary` must be None for the loss 'crf', got 0.5; it is for lc"),
+        ({"loss": "crf", "unary": 0.5}, r"`unary` must be None with loss 'crf', got 0.5; it is an option of loss 'lc'"),
         ({"beam": -1}, r"`beam` must be a width, or 0 for exact search, got -1"),
+        ({"surrogate": {"tau": 2.0}, "sharpness": 4.0}, r"`sharpness` must be None beside `surrogate`, got 4.0"),
+        ({"form": "pairs"}, r"`form` must be one of 'pairwise', 'centered', 'logodds', got 'pairs'"),
         ({"dropout": 1}, r"`dropout` must be a share in \[0, 1\), got 1"),
     ],
 )

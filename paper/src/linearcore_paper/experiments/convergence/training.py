@@ -114,7 +114,7 @@ class HeadPath:
         assert isinstance(head, LinearCoreChain)
         if self._method.draws == "tags":
             return head.sampled_loss(inputs, self._layer, tags, proposal=Uniform(), sparse=True, **draw)  # type: ignore[arg-type]
-        return head.structured(self._layer(inputs), tags, form="pairs", **draw)  # type: ignore[arg-type]
+        return head.structured(self._layer(inputs), tags, form="sum", **draw)  # type: ignore[arg-type]
 
     def parameters(self) -> Parameters:
         """As in `Path`."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from linearcore.analysis import Local, counterexample, named_form, rate
 from linearcore.forms import Form
+from linearcore.structured import StructuredForm
 from linearcore.structures import Sequences
 from linearcore.surrogates import LinearCore
 from linearcore_paper.experiments._plain import plain, span
@@ -40,10 +41,9 @@ class Case(NamedTuple):
         return LinearCore(self.base, tau=self.tau, sides=self.sides)
 
     @property
-    def as_sum(self) -> str | Form | Local:
+    def as_sum(self) -> Form | Local | StructuredForm:
         """The form as a sum over competitors, as in the paper's bounds."""
-        form = named_form(self.form)
-        return form if isinstance(form, str) else form.normalized(False)
+        return named_form(self.form).normalized(False)
 
 
 _ALL = [(base, sides) for base in ("logistic", "exponential") for sides in (1, 2)]

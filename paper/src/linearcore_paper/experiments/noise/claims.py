@@ -15,7 +15,7 @@ SAME = 0.5
 #: Where most is looked at.
 MIDDLE = 0.4
 #: The method that claims of our own are about.
-PRESET = "balanced"
+PRESET = "robust"
 _NO_PAPER = "not in the paper"
 _LATER = "not run: only with --scale paper"
 
@@ -141,7 +141,7 @@ def _best_on_average(judge: _Judge) -> Claim:
     means = {key: statistics.mean(judge.value(key, "instance", rate) for rate in judge.noisy_rates) for key in judge.methods}
     ranked = sorted(means, key=lambda key: -means[key])
     return Claim(
-        claim="The balanced robust loss has the best mean over the rates of wrong labels (ours)",
+        claim="The robust loss has the best mean over the rates of wrong labels (ours)",
         paper=_NO_PAPER,
         ours=f"mean over {_rates(judge.noisy_rates)}: "
         + "; ".join(f"{METHODS[key].label} {means[key]:.2f}" for key in ranked),
@@ -158,7 +158,7 @@ def _never_far(judge: _Judge) -> Claim:
             f"{column.words}: " + ("it is the best" if gaps[-1] <= 0 else f"{gaps[-1]:.2f} below {METHODS[best].label}")
         )
     return Claim(
-        claim=f"The balanced robust loss is nowhere more than {CLOSE:g} points below the best (ours)",
+        claim=f"The robust loss is nowhere more than {CLOSE:g} points below the best (ours)",
         paper=_NO_PAPER,
         ours="; ".join(told),
         verdict=judge.verdict(max(gaps) <= CLOSE),
@@ -167,7 +167,7 @@ def _never_far(judge: _Judge) -> Claim:
 
 def _mark(judge: _Judge) -> Claim:
     return Claim(
-        claim=f"The balanced robust loss reaches {MARK:g} % with {_percent(MIDDLE)} of wrong labels (ours)",
+        claim=f"The robust loss reaches {MARK:g} % with {_percent(MIDDLE)} of wrong labels (ours)",
         paper=_NO_PAPER,
         ours=judge.told_of_all(MIDDLE),
         verdict=judge.verdict(judge.value(PRESET, "instance", MIDDLE) >= MARK),
@@ -178,7 +178,7 @@ def _clean(judge: _Judge) -> Claim:
     """On clean labels the better of both cross-entropies counts."""
     rival = max(judge.value(key, "instance", 0.0) for key in ("ce", "ce-tuned") if judge.has(key))
     return Claim(
-        claim=f"With clean labels the balanced robust loss is within {CLOSE:g} points of cross-entropy (ours)",
+        claim=f"With clean labels the robust loss is within {CLOSE:g} points of cross-entropy (ours)",
         paper=_NO_PAPER,
         ours=judge.told_of_all(0.0),
         verdict=judge.verdict(judge.value(PRESET, "instance", 0.0) >= rival - CLOSE),
@@ -195,7 +195,7 @@ def _finding(judge: _Judge) -> Claim:
         told.append(f"{METHODS[key].label} {_area(by_margin)} by margin and {_area(by_loss)} by loss")
     rivals = [areas[key] for key in ("ce", "ce-tuned") if judge.has(key)]
     return Claim(
-        claim="After training, the balanced robust loss tells wrong labels from right ones better than cross-entropy (ours)",
+        claim="After training, the robust loss tells wrong labels from right ones better than cross-entropy (ours)",
         paper=_NO_PAPER,
         ours=f"area under the curve at {_percent(MIDDLE)}: {'; '.join(told)}",
         verdict=judge.verdict(areas[PRESET] > max(rivals)),

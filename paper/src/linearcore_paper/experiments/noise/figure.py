@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 from linearcore_paper.drawing import (
     BLUE,
-    GREEN,
     OLIVE,
     ORANGE,
     PURPLE,
@@ -29,8 +28,6 @@ _STYLES = {
     "logodds": (BLUE, "--"),
     "unhinged-tuned": (OLIVE, "--"),
     "robust": (PURPLE, "-"),
-    "shared": (PURPLE, "--"),
-    "balanced": (GREEN, "-"),
 }
 #: Colours and shapes of the paper's numbers.
 _PAPERS = {"ce": (RED, "o"), "gce": (ORANGE, "s"), "lc": (SKY, "^")}

@@ -12,8 +12,10 @@ from linearcore_paper.vision import Loss
 
 #: The paper's: Eq. (2) at τ = 1 with the logistic base, "strictly affine for all margins u ≤ 1".
 PAPER_CORE = LinearCore(base="logistic", tau=1.0, sides=1)
-#: Scores on a unit sphere differ by at most √2, so that every margin lies in this core; with other norms, most do.
+#: Scores on a unit sphere differ by at most √2, so that every margin lies in this core.
 WIDE_CORE = LinearCore(base="logistic", tau=2.0, sides=1)
+#: Margins of normed scores stay below about 4, so that the pairwise loss is the unhinged one plus a constant.
+NORMED_CORE = LinearCore(base="logistic", tau=5.0, sides=1)
 
 
 @dataclass(frozen=True)
@@ -23,8 +25,8 @@ class NoiseLoss:
     Attributes:
         label: what a reader calls it.
         make: its own options ↦ the loss, which takes scores (B, C) and labels (B,) and gives (B,) losses.
-        ending: of the network's name; "" for the paper's as it is. "normed" keeps scores from growing, which a loss that has
-            no least value needs; "balanced" has the sphere before that.
+        ending: of the network's name; "" for the paper's as it is. "normed" ends in `NormedScores`, which a loss without a
+            minimum needs.
     """
 
     label: str
@@ -44,33 +46,35 @@ def _logodds(options: Mapping[str, Any]) -> Loss:
     return partial(multiclass_loss, surrogate=PAPER_CORE, form="logodds", reduction="none", **options)
 
 
-def _linear_core(options: Mapping[str, Any]) -> Loss:
-    # The mean over competitors: at the same step the sum of nine would be another learning rate, and did worse.
-    how: dict[str, Any] = {"surrogate": PAPER_CORE, "form": "pairwise", "normalize": True, "reduction": "none"}
-    return partial(multiclass_loss, **how, **options)
+def _pairwise(surrogate: LinearCore = PAPER_CORE, *, normalize: bool = True) -> Callable[[Mapping[str, Any]], Loss]:
+    """The pairwise form. The paper prints the sum over competitors, which is nine times the mean with ten classes."""
+    how: dict[str, Any] = {"surrogate": surrogate, "form": "pairwise", "normalize": normalize, "reduction": "none"}
+
+    def make(options: Mapping[str, Any]) -> Loss:
+        return partial(multiclass_loss, **how, **options)
+
+    return make
 
 
 def _unhinged(options: Mapping[str, Any]) -> Loss:
     return partial(unhinged, reduction="none", **options)
 
 
-def _robust(**norm: Any) -> Callable[[Mapping[str, Any]], Loss]:
-    def make(options: Mapping[str, Any]) -> Loss:
-        return partial(robust_loss, **norm, radius=1.0, surrogate=WIDE_CORE, reduction="none", **options)
-
-    return make
+def _robust(options: Mapping[str, Any]) -> Loss:
+    return partial(robust_loss, radius=1.0, surrogate=WIDE_CORE, reduction="none", **options)
 
 
 LOSSES: Mapping[str, NoiseLoss] = {
     "ce": NoiseLoss("CE", _cross_entropy),
     "gce": NoiseLoss("GCE", _generalized),
     "gce-normed": NoiseLoss("GCE, normed", _generalized, ending="normed"),
-    "lc": NoiseLoss("LC", _linear_core),
+    "lc": NoiseLoss("LC", _pairwise()),
+    "lc-sum": NoiseLoss("LC, sum", _pairwise(normalize=False)),
+    "lc-normed": NoiseLoss("LC, normed", _pairwise(), ending="normed"),
+    "lc-wide": NoiseLoss("LC, wide core, normed", _pairwise(NORMED_CORE), ending="normed"),
     "logodds": NoiseLoss("LC log-odds", _logodds),
     "unhinged": NoiseLoss("unhinged", _unhinged, ending="normed"),
-    "robust": NoiseLoss("robust", _robust()),
-    "shared": NoiseLoss("robust, shared length", _robust(norm="batch")),
-    "balanced": NoiseLoss("robust, balanced", _robust(norm="class"), ending="balanced"),
+    "robust": NoiseLoss("robust", _robust),
 }
 
 

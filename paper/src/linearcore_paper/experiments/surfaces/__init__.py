@@ -37,13 +37,11 @@ def _surface(form: Form, phi: Surrogate, points: int) -> dict[str, Any]:
     margins = torch.cartesian_prod(axis, axis)
 
     def loss(margin: Tensor) -> Tensor:
-        # Class 0 is the true one: m_1 = s_0 − s_1, m_2 = s_0 − s_2.
-        scores = torch.cat([torch.zeros_like(margin[..., :1]), -margin], -1)
         label = torch.zeros(margin.shape[:-1], dtype=torch.long)
-        return multiclass_loss(scores, label, surrogate=phi, form=form, reduction="none", backend="reference")
+        return multiclass_loss(_scores(margin), label, surrogate=phi, form=form, reduction="none", backend="reference")
 
     hessian = _hessians(loss, margins)
-    beyond = _beyond_core(form, margins)
+    beyond = _beyond_core(form, phi, margins)
     # The end of the core is a knot, which belongs to neither side.
     inside = (margins.abs() < 1 - 1e-9).all(-1) if beyond is None else beyond < -1e-9
     return {
@@ -55,12 +53,22 @@ def _surface(form: Form, phi: Surrogate, points: int) -> dict[str, Any]:
     }
 
 
-def _beyond_core(form: Form, margins: Tensor) -> Tensor | None:
-    """How far the worst margin lies beyond the end of the core at 1; negative inside. `logodds` is affine nowhere."""
-    if isinstance(form, Pairwise):
-        return margins.abs().amax(-1) - 1
-    # −(s_v − s̄) for v = 1, 2: two thirds of the own margin less one third of the other.
-    return (margins - margins.mean(-1, keepdim=True) * 2 / 3).amax(-1) - 1 if isinstance(form, Centered) else None
+def _beyond_core(form: Form, phi: Surrogate, margins: Tensor) -> Tensor | None:
+    """How far the worst of the form's margins lies beyond the ends of the core; negative inside.
+
+    None for a form that is affine nowhere, since its margins are not linear in the scores.
+    """
+    label, basis = torch.arange(3), torch.eye(3, dtype=torch.float64)
+    system = form.margins(label[:1], label.unsqueeze(0), basis)
+    if system is None or system.needs_monotone or phi.core is None:
+        return None
+    found = system.margins(_scores(margins))
+    return torch.maximum(found - phi.core[1], phi.core[0] - found).amax(-1)
+
+
+def _scores(margins: Tensor) -> Tensor:
+    """(…, 3). Class 0 is the true one: m_1 = s_0 − s_1, m_2 = s_0 − s_2."""
+    return torch.cat([torch.zeros_like(margins[..., :1]), -margins], -1)
 
 
 def _hessians(loss: Any, margins: Tensor) -> Tensor:

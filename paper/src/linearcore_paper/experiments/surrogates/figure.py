@@ -24,7 +24,8 @@ def draw(data: dict[str, Any]) -> "Figure":
         for index, curve in enumerate(item for item in data["curves"] if item["panel"] == group):
             # The title says the rest of the label.
             label = curve["label"] if group == "standard" else curve["label"].removeprefix("LC ").split(", ")[0]
-            panel.plot(curve["margin"], curve["value"], color=COLOURS[index], linestyle=_DASHES[index], label=label)
+            look = {"color": COLOURS[index % len(COLOURS)], "linestyle": _DASHES[index % len(_DASHES)]}
+            panel.plot(curve["margin"], curve["value"], label=label, **look)
         legend(panel, "upper right")
         name_axes(panel, "margin", "loss", title)
     return figure

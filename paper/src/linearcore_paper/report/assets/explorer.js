@@ -87,11 +87,11 @@
   }
 
   const yes = (fact) => (fact ? "yes" : "no");
-  const ICONS = { proven: "holds", refuted: "fails", refused: "not-run" };
+  const ICONS = { proven: "holds", refuted: "fails" };
 
   function boundText(bound, p, classes) {
     if (bound.verdict === "refused") return "";
-    if (bound.verdict === "refuted") return bound.reason;
+    if (bound.verdict !== "proven") return bound.reason;
     const mean = classes > 2 ? ` (${read((classes - 1) / p.tau)} times for the mean over ${classes - 1} competitors)` : "";
     return `0-1 regret ≤ ${read(1 / p.tau)} × surrogate regret${mean}. ${bound.reason}`;
   }
@@ -119,7 +119,7 @@
       term.textContent = name;
       description.textContent = words;
       if (verdict) {
-        const icon = ICONS[verdict];
+        const icon = ICONS[verdict] ?? "not-run";
         description.insertAdjacentHTML(
           "afterbegin",
           `<span class="verdict ${icon}"><svg class="icon ${icon}" aria-hidden="true"><use href="#icon-${icon}"/></svg><span>${verdict}</span></span> `,

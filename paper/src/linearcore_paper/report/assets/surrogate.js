@@ -5,42 +5,9 @@
   const facts = JSON.parse(document.getElementById("facts").textContent);
   const FAR = 2 ** 40;
 
-  const distance = (z) => Math.min(Math.abs(z), 746);
-  const gammaSlope = (a) => (a * (a + 2) + 2) * Math.exp(-a);
-  const { slope, at_zero: constant } = facts.bases.quartic;
-  const past = facts.bases.exponential.linear_past;
-
-  // Φ, Φ' and Φ'' of every base.
-  const bases = {
-    logistic: {
-      value: (z) => Math.max(z, 0) + Math.log1p(Math.exp(-Math.abs(z))),
-      derivative: (z) => (z >= 0 ? 1 / (1 + Math.exp(-z)) : Math.exp(z) / (1 + Math.exp(z))),
-      curvature: (z) => Math.exp(-Math.abs(z)) / (1 + Math.exp(-Math.abs(z))) ** 2,
-    },
-    exponential: {
-      value: (z) => Math.exp(Math.min(z, past)) * (1 + Math.max(z - past, 0)),
-      derivative: (z) => Math.exp(Math.min(z, past)),
-      curvature: (z) => (z <= past ? Math.exp(z) : 0),
-    },
-    quartic: {
-      value: (z) => z * (slope + (z * z * z) / 12) + constant,
-      derivative: (z) => slope + (z * z * z) / 3,
-      curvature: (z) => z * z,
-    },
-    truncated_quadratic: {
-      value: (z) => 0.5 * Math.max(1 + z, 0) ** 2,
-      derivative: (z) => Math.max(1 + z, 0),
-      curvature: (z) => (z > -1 ? 1 : 0),
-    },
-    gamma: {
-      value: (z) => {
-        const a = distance(z);
-        return 4 * Math.max(z, 0) + (a * (a + 4) + 6) * Math.exp(-a);
-      },
-      derivative: (z) => (z > 0 ? 4 - gammaSlope(distance(z)) : gammaSlope(distance(z))),
-      curvature: (z) => distance(z) ** 2 * Math.exp(-distance(z)),
-    },
-  };
+  // Φ, Φ' and Φ'' of every base, from its own script and the parameters of the library's base.
+  const bases = {};
+  for (const [name, { parameters }] of Object.entries(facts.bases)) bases[name] = window.linearcoreBases[name](parameters);
 
   // z counts from the end of the core, in units of 1/β: right tail below 0, core from 0, left tail (if any) past `width`.
   const fromCoreEnd = (u, p) => (p.tau - u) * p.sharpness;
@@ -80,15 +47,11 @@
     return Math.max(value(0, p) - risk, 0);
   }
 
-  // The margin of a class that leads all its n − 1 competitors by `lead`, and how fast the margin grows with the lead.
-  const margins = {
-    pairwise: (lead) => lead,
-    centered: (lead, n) => lead / n,
-    logodds: (lead, n) => lead - Math.log(n - 1),
-  };
-  const margin = (lead, p) => margins[p.form](lead, p.classes);
-  const leadOf = (u, p) => (p.form === "centered" ? u * p.classes : u - margins[p.form](0, p.classes));
-  const gain = (p) => (p.form === "centered" ? 1 / p.classes : 1);
+  // The margin of a class that leads all its n − 1 competitors by `lead`; the library says that it is gain · lead + shift.
+  const affine = (p) => facts.margins[p.form][p.classes];
+  const margin = (lead, p) => affine(p).gain * lead + affine(p).shift;
+  const leadOf = (u, p) => (u - affine(p).shift) / affine(p).gain;
+  const gain = (p) => affine(p).gain;
 
   const loss = {
     value: (lead, p) => value(margin(lead, p), p),
@@ -110,7 +73,7 @@
       core: [p.sides === 2 ? -p.tau : -Infinity, p.tau],
       bounds_zero_one: value(0, p) >= 1,
       ...facts.forms[p.form][p.base][p.sides],
-      formula: base.formula,
+      formula: bases[p.base].formula,
     };
   }
 

@@ -21,17 +21,15 @@ def _small(num_classes: int, channels: int, width: int) -> nn.Module:
     return small_network(num_classes, channels=channels, widths=(width, 4 * width, 4 * width))
 
 
-def _normed(build: Builder, *, sphere: bool) -> Builder:
+def _normed(build: Builder) -> Builder:
     def make(num_classes: int, channels: int, width: int) -> nn.Module:
-        return nn.Sequential(build(num_classes, channels, width), NormedScores(num_classes, sphere=sphere))
+        return nn.Sequential(build(num_classes, channels, width), NormedScores(num_classes))
 
     return make
 
 
 _BASE_NETWORKS: dict[str, Builder] = {"resnet18": _resnet18, "small": _small}
-#: Values of `Recipe.network`. "…-normed" adds `NormedScores(sphere=False)`, "…-balanced" `NormedScores(sphere=True)`.
+#: Values of `Recipe.network`. "…-normed" adds `NormedScores` after the last layer.
 NETWORKS: Mapping[str, Builder] = MappingProxyType(
-    _BASE_NETWORKS
-    | {f"{name}-normed": _normed(build, sphere=False) for name, build in _BASE_NETWORKS.items()}
-    | {f"{name}-balanced": _normed(build, sphere=True) for name, build in _BASE_NETWORKS.items()}
+    _BASE_NETWORKS | {f"{name}-normed": _normed(build) for name, build in _BASE_NETWORKS.items()}
 )

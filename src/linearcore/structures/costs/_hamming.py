@@ -1,59 +1,14 @@
-"""Costs: what it costs to answer one sequence of tags where another is true."""
+"""The Hamming cost."""
 
-from abc import ABC, abstractmethod
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from linearcore._checks import complaint, floating, holds, one_of
-
-
-class Cost(ABC):
-    """ℓ(answer, truth) in [0, 1], and 0 where the two are equal. The names in `COSTS` are shortcuts for plain instances."""
-
-    name: ClassVar[str]
-
-    @abstractmethod
-    def check(self, num_tags: int) -> None:
-        """Raises ValueError if the cost is made for another number of tags."""
-
-    @abstractmethod
-    def between(
-        self, answer: Tensor, truth: Tensor, mask: Tensor | None = None, *, dtype: torch.dtype = torch.float32
-    ) -> Tensor:
-        """(…): ℓ(answer, truth) of sequences that lie along the last dimension. Without any site it is 0.
-
-        Args:
-            answer: (…, L) tags. It broadcasts with `truth`, so that (M, 1, L) and (M, L) give all pairs.
-            truth: (…, L) tags.
-            mask: (…, L) booleans: there is a site here. Tags that are masked out may be anything.
-            dtype: of the result.
-
-        Time and memory O(number of pairs of tags compared).
-        """
-
-
-@dataclass(frozen=True)
-class ZeroOne(Cost):
-    """ℓ = 1[y' ≠ y]: a sequence is right as a whole or not at all.
-
-    Example:
-        >>> ZeroOne().between(torch.tensor([[0, 1, 2], [0, 1, 1]]), torch.tensor([0, 1, 2]))
-        tensor([0., 1.])
-    """
-
-    name: ClassVar[str] = "zero-one"
-
-    def check(self, num_tags: int) -> None:
-        pass
-
-    def between(
-        self, answer: Tensor, truth: Tensor, mask: Tensor | None = None, *, dtype: torch.dtype = torch.float32
-    ) -> Tensor:
-        differs = answer != truth
-        return (differs if mask is None else differs & mask).any(-1).to(dtype)
+from linearcore._checks import complaint, floating, holds
+from linearcore.structures.costs._base import Cost
 
 
 # Two tensors are not equal or unequal but both, entry by entry; so equality is identity.
@@ -80,6 +35,8 @@ class Hamming(Cost):
 
     weight: Tensor | None = None
     name: ClassVar[str] = "hamming"
+    is_additive: ClassVar[bool] = True
+    is_one_apart: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.weight is None:
@@ -94,20 +51,34 @@ class Hamming(Cost):
         if not bool(self.weight.any()):
             raise ValueError(complaint("weight", "have a positive sum", 0, "then every answer would be right; raise one"))
 
+    @property
+    def is_share(self) -> bool:
+        return self.weight is None
+
     def check(self, num_tags: int) -> None:
         if self.weight is not None and len(self.weight) != num_tags:
             raise ValueError(
                 complaint("weight", f"have shape ({num_tags},)", tuple(self.weight.shape), "give one number a tag")
             )
 
-    def site_weight(self, tags: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-        """w[tags], in the shape of `tags`; ones without a weight.
+    def site_weight(self, truth: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+        """w[truth], in the shape of `truth`; ones without a weight.
 
-        A weight on another device than `tags` is copied there by every call.
+        A weight on another device than `truth` is copied there by every call.
         """
         if self.weight is None:
-            return torch.ones_like(tags, dtype=dtype)
-        return self.weight.to(tags.device, dtype)[tags]
+            return torch.ones_like(truth, dtype=dtype)
+        return self.weight.to(truth.device, dtype)[truth]
+
+    def site_costs(self, truth: Tensor, num_tags: int, dtype: torch.dtype = torch.float32) -> Tensor:
+        every = self.site_weight(truth, dtype).unsqueeze(-1).repeat_interleave(num_tags, -1)
+        return every.scatter_(-1, truth.unsqueeze(-1), 0.0)
+
+    def log_similarity_mass(self, truth: Tensor, mask: Tensor, num_tags: int) -> Tensor:
+        # |Y|^{J−1} whatever the weights are, and |Y|^J where they leave nothing that counts.
+        weight = self.site_weight(truth.masked_fill(~mask, 0), torch.float64)
+        counts = (mask & (weight != 0)).any(-1)
+        return math.log(num_tags) * (mask.sum(-1) - counts.long()).double()
 
     def between(
         self, answer: Tensor, truth: Tensor, mask: Tensor | None = None, *, dtype: torch.dtype = torch.float32
@@ -120,25 +91,3 @@ class Hamming(Cost):
         wrong = torch.where(answer != truth, weight, nothing).sum(-1)
         total = weight.sum(-1)
         return wrong / total.masked_fill(total == 0, 1)
-
-
-_BY_NAME: dict[str, type[ZeroOne] | type[Hamming]] = {cost.name: cost for cost in (ZeroOne, Hamming)}
-
-#: The names of costs that need nothing but a name.
-COSTS = tuple(_BY_NAME)
-
-
-def resolve_cost(cost: str | Cost) -> Cost:
-    """The cost that `cost` names, or `cost` itself.
-
-    Raises:
-        ValueError: if it is neither a cost nor one of `COSTS`.
-
-    Example:
-        >>> resolve_cost("zero-one")
-        ZeroOne()
-    """
-    if isinstance(cost, Cost):
-        return cost
-    one_of("cost", cost, COSTS, "choose one of these or pass a Cost, such as Hamming(weight)")
-    return _BY_NAME[cost]()

@@ -1,0 +1,142 @@
+"""The structured forms: losses over whole outputs, with their margins for the consistency lab and estimates from draws.
+
+With score h, cost ℓ and truth y:
+
+    sum        Σ_{y'} (1 − ℓ(y', y)) Σ_{y''≠y'} φ(h(y') − h(y''))           section 5 of the paper
+    centered   Σ_{y'} ℓ(y', y) φ(−(h(y') − mean h))
+
+To add one, subclass `StructuredForm` and list it in `STRUCTURED_FORMS`.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from linearcore._checks import complaint
+from linearcore.forms import Centered, LinearMargins
+from linearcore.proposals.sequences import (
+    CostlySequences,
+    SequenceProposal,
+    SimilarSequences,
+    UniformSequences,
+)
+from linearcore.structured._estimates import (
+    Draws,
+    centered_estimate,
+    centered_log_weight,
+    draw_scores,
+    mean_score,
+    pair_estimate,
+    pair_log_weight,
+)
+from linearcore.structures import Chain, Cost, Sites
+from linearcore.surrogates import Surrogate
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Chains with their scores and true tags, as the estimates take them."""
+
+    emissions: Tensor
+    chain: Chain
+    tags: Tensor
+    sites: Sites
+
+    @property
+    def num_tags(self) -> int:
+        return self.emissions.shape[-1]
+
+    def scores(self, draws: Draws) -> Tensor:
+        """(K, B): h of the draws."""
+        return draw_scores(self.emissions, self.chain, draws.tags, self.sites)
+
+
+class StructuredForm(ABC):
+    """A loss over all outputs of a finite space, which is estimated from draws where they are too many."""
+
+    name: ClassVar[str]
+    #: Whether there is a second sum inside, over y'' given y'.
+    has_inner: ClassVar[bool] = False
+    #: Whether the target regret is bounded linearly, for one-sided linear-core φ and scores without a structure.
+    has_linear_bound: ClassVar[bool] = False
+
+    def check(self, surrogate: Surrogate) -> None:  # noqa: B027  # Most forms take every surrogate.
+        """Raises ValueError for surrogates with which the form loses what it promises."""
+
+    def normalized(self, normalize: bool) -> "StructuredForm":
+        """This form as it is; it has no mean over competitors."""
+        if normalize:
+            must, advice = f"be False for the structured form {self.name!r}", "divide by the number of outputs yourself"
+            raise ValueError(complaint("normalize", must, normalize, advice))
+        return self
+
+    @abstractmethod
+    def outer(self, cost: Cost) -> SequenceProposal:
+        """The proposal for y' where none is given; it must reach every y' that counts."""
+
+    @abstractmethod
+    def estimate(
+        self, surrogate: Surrogate, cost: Cost, batch: Batch, outer: Draws, inner: Draws | None,
+        *, objective: str, log_rivals: Tensor | None,
+    ) -> Tensor:  # fmt: skip
+        """(B,): the estimate from draws of y', and with `has_inner` of y''; `log_rivals` as in `pair_log_weight`."""
+
+    @abstractmethod
+    def margins(self, costs: Tensor, basis: Tensor) -> LinearMargins:
+        """The loss as a sum of φ over margins, from the costs (M, M) of all outputs and the basis (M, D) of their scores."""
+
+
+class StructuredSum(StructuredForm):
+    """The paper's double sum."""
+
+    name: ClassVar[str] = "sum"
+    has_inner: ClassVar[bool] = True
+
+    def outer(self, cost: Cost) -> SequenceProposal:
+        return SimilarSequences() if cost.is_one_apart else UniformSequences()
+
+    def estimate(
+        self, surrogate: Surrogate, cost: Cost, batch: Batch, outer: Draws, inner: Draws | None,
+        *, objective: str, log_rivals: Tensor | None,
+    ) -> Tensor:  # fmt: skip
+        assert inner is not None
+        weight = pair_log_weight(
+            outer, inner, batch.tags, batch.sites, batch.num_tags, cost=cost, objective=objective, log_rivals=log_rivals
+        )
+        return pair_estimate(surrogate, batch.scores(outer), batch.scores(inner), weight)
+
+    def margins(self, costs: Tensor, basis: Tensor) -> LinearMargins:
+        eye = torch.eye(len(basis), dtype=basis.dtype)
+        outer, inner = (eye == 0).nonzero(as_tuple=True)
+        return LinearMargins((1 - costs)[outer], basis, eye[outer] - eye[inner])
+
+
+class StructuredCentered(StructuredForm):
+    """The centered counterpart, whose linear bound holds."""
+
+    name: ClassVar[str] = "centered"
+    has_linear_bound: ClassVar[bool] = True
+
+    def check(self, surrogate: Surrogate) -> None:
+        Centered().check(surrogate)
+
+    def outer(self, cost: Cost) -> SequenceProposal:
+        return CostlySequences()
+
+    def estimate(
+        self, surrogate: Surrogate, cost: Cost, batch: Batch, outer: Draws, inner: Draws | None,
+        *, objective: str, log_rivals: Tensor | None,
+    ) -> Tensor:  # fmt: skip
+        weight = centered_log_weight(outer, batch.tags, batch.sites, batch.num_tags, cost=cost, objective=objective)
+        mean = mean_score(batch.emissions, batch.chain, batch.sites)
+        return centered_estimate(surrogate, batch.scores(outer), mean, weight)
+
+    def margins(self, costs: Tensor, basis: Tensor) -> LinearMargins:
+        return LinearMargins(costs, basis, 1 / len(basis) - torch.eye(len(basis), dtype=basis.dtype))
+
+
+#: Every structured form by its name.
+STRUCTURED_FORMS: dict[str, StructuredForm] = {form.name: form for form in (StructuredSum(), StructuredCentered())}
