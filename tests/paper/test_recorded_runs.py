@@ -143,7 +143,7 @@ def test_the_command_says_what_is_there_and_how_to_do_the_rest(place, capsys):
     assert call(place, "--parts", "tune-*", "--parts", "timing") == 0
     out = capsys.readouterr().out
     rest = f"linearcore reproduce stub --scale smoke --seed 0 --device cpu --data {place / 'data'} --out {place / 'out'}"
-    assert out == f"stub: 4 of 7 parts are there; the rest with: {rest}\n"
+    assert out == f"stub: 4 of 7 parts are finished; run the rest with: {rest}\n"
     assert call(place, "--parts", "final", "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert told == {"records": {}, "incomplete": {"stub": [5, 7]}, "report": None}

@@ -117,7 +117,7 @@ def test_a_result_that_is_no_json_is_refused_and_leaves_nothing(counted, tmp_pat
 
 def test_a_log_says_what_was_kept(counted, tmp_path, capsys):
     [job] = prepare([counted.experiment()], Settings(), tmp_path)
-    for expected in ("counted: 4 steps", "counted (4 of 4 parts kept): 4 steps"):
+    for expected in ("counted: 4 steps", "counted (4 of 4 parts reused): 4 steps"):
         with Progress() as progress:
             run_experiment(job, progress)
         assert capsys.readouterr().err.startswith(expected)

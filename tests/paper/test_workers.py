@@ -57,7 +57,7 @@ def test_runs_go_side_by_side_and_timings_alone(place, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
     mode(place, **{name.replace("-", "_"): "slow" for name in NAMES})
     finished = run(place)
-    assert finished.there == 7 and finished.kept == 0
+    assert finished.num_available == 7 and finished.num_reused == 0
     lines = {line["part"]: line for line in log(place / "data")}
     assert len(lines) == len(log(place / "data")) == 7
     here = os.getpid()
@@ -75,7 +75,7 @@ def test_runs_go_side_by_side_and_timings_alone(place, monkeypatch):
     assert (places["final"]["workers"], places["timing"]["workers"]) == (2, 1)
     assert finished.record["results"]["data"]["check"]["score"] == 30
     # What several processes did, one finds again.
-    assert run(place, workers=1).kept == 7
+    assert run(place, workers=1).num_reused == 7
 
 
 def test_a_dead_worker_is_one_line_that_names_the_part(place, capsys):
