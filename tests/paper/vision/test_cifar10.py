@@ -170,7 +170,7 @@ def test_a_wrong_or_missing_archive_leaves_nothing_behind(tmp_path):
     cases = [
         (url, "0" * 32, STEMS, f"must have the MD5 {'0' * 32}, got {md5}"),
         (url, md5, ["another"], "must hold another, got an archive without"),
-        ((tmp_path / "nothing").as_uri(), md5, [], "could not be fetched .*; put the files there by other means"),
+        ((tmp_path / "nothing").as_uri(), md5, [], "could not be fetched .*; download the files"),
         ("http://localhost:9/nothing", md5, [], "could not be fetched"),
     ]
     (tmp_path / "plain").write_bytes(b"no archive")

@@ -134,7 +134,7 @@ def test_a_run_that_was_killed_goes_on_from_the_last_epoch(tmp_path):
 
 
 def test_two_runs_cannot_share_a_folder(tmp_path):
-    with pytest.raises(ValueError, match="`runs` must have different folders, got two of one"):
+    with pytest.raises(ValueError, match="`runs` must have different folders, got two equal ones"):
         train_many([Run(DATA, LOSS, SHORT, loss_name="ce", out=out) for out in (tmp_path, tmp_path / "." / "")])
 
 

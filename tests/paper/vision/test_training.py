@@ -61,7 +61,7 @@ def test_other_folders_and_other_runs_are_refused(tmp_path):
 
 
 def test_a_loss_that_is_no_number_is_an_error():
-    with pytest.raises(FloatingPointError, match="loss is not finite in epoch 1; try a smaller rate"):
+    with pytest.raises(FloatingPointError, match="loss is not finite in epoch 1; try a smaller `lr`"):
         train(DATA, lambda scores, labels: scores.sum(1) / 0.0, SHORT)
 
 

@@ -27,7 +27,7 @@ def steps_of_algorithm_1() -> Evidence:
     """(b): cosine between the gradient and the expected step, as printed and as corrected."""
     columns = ("largest margin", "printed step", "corrected step")
     return Evidence(
-        "Cosine to the true gradient over all 27 sequences of length 3 with 3 tags, random chain scores, two-sided logistic.",
+        "Cosine to the gradient, over all 27 sequences of length 3 with 3 tags, random chain scores; two-sided logistic.",
         columns,
         tuple(
             (number(chain.largest_margin, 3), _fixed(chain.cosine(chain.printed)), _fixed(chain.cosine(chain.corrected)))
@@ -47,7 +47,7 @@ def sampler_of_algorithm_1() -> Evidence:
     )
     rows = []
     for chain in map(_Chain, _SCALES):
-        error = float((chain.gradient - chain.gradient_without_true).norm() / chain.gradient.norm())
+        error = float((chain.gradient - chain.step_without_true).norm() / chain.gradient.norm())
         probabilities = (
             _fixed(float(weight[chain.true_index] / weight.sum())) for weight in (chain.distance, 1 - chain.distance)
         )
@@ -56,11 +56,11 @@ def sampler_of_algorithm_1() -> Evidence:
                 number(chain.largest_margin, 3),
                 *probabilities,
                 _fixed(error),
-                _fixed(chain.cosine(chain.gradient_without_true)),
+                _fixed(chain.cosine(chain.step_without_true)),
             )
         )
     return Evidence(
-        "The same 27 sequences, with the sign of (b) corrected. The error is the norm of the difference over the norm.",
+        "The same 27 sequences, with the sign of (b) corrected.",
         columns,
         tuple(rows),
     )
@@ -77,9 +77,7 @@ def steepest_slopes() -> Evidence:
             cells += [number(float(surrogate.derivative(grid).abs().max())), number(surrogate.lipschitz)]
         rows.append(tuple(cells))
     columns = ("base", "one-sided, |u| ≤ 10", "declared", "two-sided, |u| ≤ 10", "declared")
-    return Evidence(
-        "Steepest slope on a grid, and the Lipschitz constant that the surrogate declares; τ = 1.", columns, tuple(rows)
-    )
+    return Evidence("Steepest slope on a grid, and the declared Lipschitz constant; τ = 1.", columns, tuple(rows))
 
 
 def quartic_turns() -> Evidence:
@@ -174,7 +172,7 @@ class _Chain:
         self.printed = -self._step(similarity * slope(-self.margins))
         is_sampled = torch.ones(space.size, 1, dtype=torch.float64)
         is_sampled[self.true_index] = 0
-        self.gradient_without_true = self._step(is_sampled * similarity * slope(self.margins))
+        self.step_without_true = self._step(is_sampled * similarity * slope(self.margins))
         self.gradient = self._gradient(scale * weights / weights.norm(), similarity)
 
     def _step(self, weight: Tensor) -> Tensor:

@@ -43,7 +43,7 @@ def linear_bound(surrogate: LinearCore, form: Form, more_than_two: bool) -> dict
             return {"verdict": "refuted", "reason": _NEAR_A_TIE}
         return {
             "verdict": "unknown",
-            "reason": "No theorem applies, and no counterexample was found near a tie of three classes.",
+            "reason": "No theorem applies, and a tie of three classes gives no counterexample.",
         }
     found = certify(surrogate, form.normalized(False), 3 if more_than_two else 2).linear_bound
     if found.verdict != "proven":

@@ -76,7 +76,7 @@ CORRECTIONS: tuple[Correction, ...] = (
         "T(t) is at least τ·t, and changing τ is a shift",
         "Appendix C",
         "The family in τ is an affine rescaling, with T(t) ≥ t/τ.",
-        "Inserting u = τ into the infimum gives T(t) ≥ τ·t, which is tight as t → 0, so T(t) ≥ t/τ is false for every τ < 1. "
+        "Inserting u = τ into the infimum gives T(t) ≥ τ·t, which is tight as t → 0, so t/τ is not a bound for any τ < 1. "
         "A one-sided φ at τ is φ at 1, shifted by 1 − τ.",
         ("thresholds",),
     ),
@@ -107,8 +107,8 @@ CORRECTIONS: tuple[Correction, ...] = (
         "Generalised cross-entropy with the best q stays within 0.07 points of cross-entropy.",
         "Its gradient is that of cross-entropy times p to the power q, which is far from 1 unless q is near 0. A fair "
         "baseline is chosen on held-out data from a grid that contains the usual q = 0.7. Tuned in this way, with scale and "
-        "weight decay, GCE is much better than cross-entropy as in the paper up to 50 % noise, but not better than cross-entropy "
-        "with the same tuning budget.",
+        "weight decay, GCE is much better than the paper's cross-entropy up to 50 % noise, but not better than "
+        "cross-entropy with the same tuning budget.",
         ("noise",),
     ),
     Correction(
@@ -163,8 +163,8 @@ CORRECTIONS: tuple[Correction, ...] = (
         "A constant gradient is the largest, also for wrong labels",
         "Section 4.3, Figure 5",
         "The gradient of wrong labels is at most 1, so they do not move the boundary.",
-        "With one competing class and at the same scores, the linear core has a larger gradient than cross-entropy for every "
-        "label, and the largest inside the core, which includes wrong labels. It does learn fewer wrong labels, but the "
+        "With one competing class and at the same scores, the linear core has a larger gradient than cross-entropy for "
+        "every label, and the largest inside the core, also for wrong labels. It does learn fewer wrong labels, but the "
         "peak of the histogram does not explain it. As a mean over the competing classes its total gradient is smaller, "
         "relative to the same weight decay.",
         ("gradient-histogram", "noise"),
