@@ -20,7 +20,7 @@ from linearcore_paper.report._evidence import LIVE
 from linearcore_paper.report._facts import SIDES, explorer_facts, linear_bound
 from linearcore_paper.report._figures import inline_svg
 from linearcore_paper.report._page import _ICONS, _ORDER, _split_long
-from linearcore_paper.report._results import catalogue, number, plain
+from linearcore_paper.report._results import catalogue, format_value, number
 from linearcore_paper.report.corrections import CORRECTIONS
 from linearcore_paper.runner import VERDICTS, results_folder
 from tests.paper.outcomes import write_conclusion
@@ -328,7 +328,7 @@ def test_the_margin_of_a_lead_is_computed_by_the_library():
     ],
 )
 def test_values_are_written_for_readers(value, text):
-    assert plain(value) == text
+    assert format_value(value) == text
 
 
 def test_infinity_is_a_sign():

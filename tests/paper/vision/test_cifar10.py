@@ -153,7 +153,7 @@ def test_a_download_is_checked_and_unpacked_and_nothing_else_is_written(tmp_path
     url, md5 = archive(tmp_path / "cifar.tar.gz", extra=[("../escaped", b"x"), ("readme.html", b"x")])
     monkeypatch.setattr(_cifar10, "_URL", url)
     monkeypatch.setattr(_cifar10, "_MD5", md5)
-    monkeypatch.setattr(_cifar10, "_IN_A_FILE", COUNT)
+    monkeypatch.setattr(_cifar10, "_IMAGES_PER_FILE", COUNT)
     found = cifar10(tmp_path / "data", download=True)
     assert len(found.train) == 5 * COUNT and int(found.train.labels.max()) == 1
     assert not (tmp_path / "escaped").exists()
