@@ -68,7 +68,7 @@ def test_each_run_is_written_as_soon_as_it_is_done(tmp_path):
     assert written == [["1"], ["1", "2"], ["1", "2"]]
     assert Trained.load(tmp_path / "2").network is None
     assert same_weights(Trained.load(tmp_path / "3"), group[2].result())
-    with pytest.raises(ValueError, match="`network` must .*, got None; train with keep_weights=True"):
+    with pytest.raises(ValueError, match=r"`network` must .*, got None; train with keep_weights=True"):
         Trained.load(tmp_path / "2").scores(TEST.images)
 
 
