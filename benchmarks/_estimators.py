@@ -137,9 +137,9 @@ def over_sequences(samples: int, model: Model, stream: torch.Generator) -> list[
     num_tags = model.heads["logodds"].num_tags
     mass = float(log_similarity_mass(model.tags, sites, num_tags, cost=Hamming())[0])
     # log(M − 1) equals log M in float64.
-    rivals = len(model.tags) * torch.log(torch.tensor(float(num_tags), dtype=torch.float64)).item()
+    log_num_competitors = len(model.tags) * torch.log(torch.tensor(float(num_tags), dtype=torch.float64)).item()
     return [
-        structured("pairs, raw", PAIRS, samples, mass + rivals, objective="raw"),
+        structured("pairs, raw", PAIRS, samples, mass + log_num_competitors, objective="raw"),
         structured("pairs, normalised", PAIRS, samples, objective="normalised"),
         structured("pairs, self-normalised", PAIRS, samples, objective="self-normalised"),
         structured("pairs of neighbours, normalised", NEAR_PAIRS, samples, inner=Neighbours()),

@@ -117,7 +117,7 @@ class GeneratedChains:
         for inputs, tags in zip(*parts, strict=True):
             yield inputs, tags, None
 
-    def told(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """Returns the description of the dataset for the result file."""
         errors = {"oracle_error": self.task.law.oracle_error(self.task.test)}
         errors["unary_error"] = self.task.law.unary_error(self.task.test, self.task.train)
@@ -155,7 +155,7 @@ class Turkish:
         for begin in range(0, len(ordered), DECODED):
             yield padded(ordered[begin : begin + DECODED])
 
-    def told(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """Returns the description of the dataset for the result file."""
         sizes = {f"{name}_tokens": sum(len(tags) for _, tags in part) for name, part in self.corpus.parts.items()}
         unknown = sum(int((tags < 0).sum()) for _, tags in self.corpus.parts["test"])

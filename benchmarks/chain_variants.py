@@ -84,8 +84,8 @@ def main() -> int:
     }
     write_record(args.out, command=command("chain_variants.py"), settings=settings, results=rows, seed=0)
     for row in sorted(rows, key=lambda row: -row["dev"]["1"]):
-        told = ", ".join(f"{scale}: {value:.2f}" for scale, value in row["dev"].items())
-        print(f"{row['name']:32} seed {row['seed']}  dev {row['dev']['1']:.2f} %   (scaled {told})")
+        scaled = ", ".join(f"{scale}: {value:.2f}" for scale, value in row["dev"].items())
+        print(f"{row['name']:32} seed {row['seed']}  dev {row['dev']['1']:.2f} %   (scaled {scaled})")
     return 0
 
 

@@ -81,14 +81,14 @@ def one_run(size: Size, data: Path | None, row: str, rate: float, seed: int) -> 
     run = Run(train, loss, recipe, test=test, evaluate_every=recipe.epochs)
     while not run.is_done:
         run.epoch()
-    found = run.result()
-    told: dict[str, Any] = {"row": row, "rate": rate, "seed": seed, "labels": draw}
-    if found.failed is not None:
-        return told | {"failed": found.failed}
-    guess, is_wrong = found.scores(train.images).argmax(1), train.labels != true
+    result = run.result()
+    row_settings: dict[str, Any] = {"row": row, "rate": rate, "seed": seed, "labels": draw}
+    if result.failed is not None:
+        return row_settings | {"failed": result.failed}
+    guess, is_wrong = result.scores(train.images).argmax(1), train.labels != true
     learned = 100 * float((guess == train.labels)[is_wrong].double().mean()) if bool(is_wrong.any()) else None
-    return told | {
-        "test": round(found.history[-1]["test_accuracy"], 3),
+    return row_settings | {
+        "test": round(result.history[-1]["test_accuracy"], 3),
         "learned": None if learned is None else round(learned, 3),
     }
 
@@ -111,9 +111,9 @@ def settings_of(size: Size) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _line(found: dict[str, Any]) -> str:
-    told = found.get("failed") or f"{found['test']:.2f} % right"
-    return f"{found['row']}, {100 * found['rate']:g} % wrong, seed {found['seed']}: {told}"
+def _line(result: dict[str, Any]) -> str:
+    outcome = result.get("failed") or f"{result['test']:.2f} % right"
+    return f"{result['row']}, {100 * result['rate']:g} % wrong, seed {result['seed']}: {outcome}"
 
 
 def show(rows: list[dict[str, Any]]) -> None:

@@ -150,16 +150,16 @@ def items_b_and_c() -> tuple[Table, Table]:
         margin = scores[:, None] - scores[None, :]
         (truth,) = torch.autograd.grad((torch.from_numpy(similarity)[:, None] * phi.value(margin)).sum(), w)
         slope = phi.derivative(margin.detach().numpy())
-        mended = expected_step(similarity, slope, features)
+        corrected = expected_step(similarity, slope, features)
         # Printed: slope taken at h(y'') − h(y'), times f(y'') − f(y').
         printed = -expected_step(similarity, slope.T, features)
         b["greatest_margin"].append(float(margin.detach().abs().max()))
         b["cosine_printed"].append(cosine(printed, truth.numpy()))
-        b["cosine_mended"].append(cosine(mended, truth.numpy()))
+        b["cosine_mended"].append(cosine(corrected, truth.numpy()))
         # Weights 1/D_1 correct for the frequency of y', but not for a y' that is never sampled.
         seen = expected_step(similarity * (hamming > 0), slope, features)
-        c["cosine_without_truth"].append(cosine(seen, mended))
-        c["missing_share_of_gradient_norm"].append(float(np.linalg.norm(mended - seen) / np.linalg.norm(mended)))
+        c["cosine_without_truth"].append(cosine(seen, corrected))
+        c["missing_share_of_gradient_norm"].append(float(np.linalg.norm(corrected - seen) / np.linalg.norm(corrected)))
     c["probability_of_truth_printed"] = float(hamming[0] / hamming.sum())
     c["probability_of_truth_by_similarity"] = float(similarity[0] / similarity.sum())
     return b, c
@@ -265,8 +265,8 @@ def item_j() -> Table:
         row["T_over_t"] = {f"{t:g}": transform(phi, t)[0] / t for t in (0.5, 0.1, 0.01, 0.001)}
         row["local_slope_at_delta_1e-4"] = local_slope(phi, 1e-4)
         if width < 1:
-            twin = LinearCore("truncated_quadratic", tau=1 - width, sharpness=1 / width)
-            row["distance_from_linear_core"] = float(np.abs(phi.value(u) - twin.value(u)).max())
+            core = LinearCore("truncated_quadratic", tau=1 - width, sharpness=1 / width)
+            row["distance_from_linear_core"] = float(np.abs(phi.value(u) - core.value(u)).max())
         rows.append(row)
     return {"rows": rows}
 
@@ -318,7 +318,7 @@ def minimum(phi: Surrogate, n: int, lam: float) -> float:
 
 
 def descend(phi: Surrogate, n: int, one_sample: bool) -> Table:
-    """Computes the mean excess objective at a fixed step size, over runs and the last tenth of the steps."""
+    """Computes the mean excess objective at a fixed step size, over runs and a window of a tenth of the steps."""
     settings = SETTINGS["optimization"]
     eta, lam = settings["step"], settings["lambda"]
     runs, steps = (settings["sgd_runs"], settings["sgd_steps"]) if one_sample else (1, settings["gd_steps"])

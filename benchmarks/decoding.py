@@ -244,10 +244,10 @@ def is_surely_near(row: dict[str, float]) -> bool:
 def mark(width: int, rows: dict[str, Any]) -> dict[str, Any]:
     """Returns the width chosen on dev, and its results on test."""
     row = rows[beam_name(width)]
-    told = ("points_from_exact", "error", "times_torchcrf", "times_dense", "times_exact")
+    keys = ("points_from_exact", "error", "times_torchcrf", "times_dense", "times_exact")
     fast = {f"fast_beside_{name}": row[f"times_{name}"] >= WANTED for name in ("dense", "exact") if f"times_{name}" in row}
     near = abs(row["points_from_exact"]) <= NEAR
-    return {"width": width, **{key: row[key] for key in told if key in row}, "near_on_test": near, **fast}
+    return {"width": width, **{key: row[key] for key in keys if key in row}, "near_on_test": near, **fast}
 
 
 def without_a_model(plan: Plan, args: argparse.Namespace) -> dict[str, Any]:

@@ -112,8 +112,8 @@ def one_run(data: Path | None, law: str, loss: str, scale: float, seed: int, pla
         "test": (guess == pool.labels)[test],
         "fit": (guess == noisy.labels)[train],
     }
-    told = {name: round(100 * float(marks.double().mean()), 3) for name, marks in found.items()}
-    return {"law": law, "loss": loss, "scale": scale, "seed": seed, "labels": noisy.hash[:16], **told}
+    accuracies = {name: round(100 * float(marks.double().mean()), 3) for name, marks in found.items()}
+    return {"law": law, "loss": loss, "scale": scale, "seed": seed, "labels": noisy.hash[:16], **accuracies}
 
 
 def _trained(inputs: Tensor, labels: Tensor, loss: str, scale: float, seed: int, plan: Plan) -> nn.Module:

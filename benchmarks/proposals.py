@@ -92,7 +92,7 @@ class Study:
             while True:
                 new = [run for pair in self.field for run in (*self.tuning(*pair), *self.finals(*pair)) if run not in asked]
                 asked.update(new)
-                found = {run: told for run in new if (told := kept(work, asdict(run))) is not None}
+                found = {run: saved for run in new if (saved := kept(work, asdict(run))) is not None}
                 self.done |= found
                 part.advance(len(found))
                 waiting |= {pool.submit(perform, run, self.folder): run for run in new if run not in found}
@@ -184,10 +184,10 @@ def run_set(name: str, args: argparse.Namespace, work: Path) -> None:
     sizes = {key: size for key, size in (QUICK if args.quick else SIZES).items() if key.startswith(name)}
     if args.seconds is not None:
         sizes = {key: replace(size, seconds=args.seconds) for key, size in sizes.items()}
-    told = {key: load(size, folder).told() for key, size in sizes.items()}
+    descriptions = {key: load(size, folder).describe() for key, size in sizes.items()}
     study = Study(sizes, args, folder)
     study.perform(work)
-    results = {key: told[key] | {"methods": study.rows(size)} for key, size in sizes.items()}
+    results = {key: descriptions[key] | {"methods": study.rows(size)} for key, size in sizes.items()}
     for key, found in results.items():
         show(f"{key}, {found['num_tags']} tags, {sizes[key].seconds:g} s", found["methods"])
     command = f"python benchmarks/proposals.py --sets {name}" + (" --data DIR" if name == "turkish" else "")

@@ -115,10 +115,10 @@ def search(
                 for name, scale in some
             ]  # fmt: skip
             for (name, scale), found in zip(some, train_many(runs, progress=progress), strict=True):
-                told = {"failed": found.failed} if found.failed else {}
-                if not told:
-                    told = {"noisy_validation_accuracy": round(found.history[-1]["validation_accuracy"], 3)}
-                rows.append({"loss": name, "scale": scale} | told)
+                outcome = {"failed": found.failed} if found.failed else {}
+                if not outcome:
+                    outcome = {"noisy_validation_accuracy": round(found.history[-1]["validation_accuracy"], 3)}
+                rows.append({"loss": name, "scale": scale} | outcome)
     settings = {
         "device": args.device,
         "held_out": len(held),

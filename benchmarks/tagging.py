@@ -68,20 +68,20 @@ def one_run(parts: Parts, settings: Training, columns: str, device: str, progres
     started = time.perf_counter()
     test = found.tagger.evaluate(Sentence(list(words), list(tags), [], [], line=1) for words, tags in parts["test"])
     tagging = time.perf_counter() - started
-    told, history = test.to_json(), found.history
+    report, history = test.to_json(), found.history
     best = max(history, key=lambda row: float(row["dev_accuracy"]))
     return {
         "loss": settings.loss,
         "seed": settings.seed,
-        "test_accuracy": round(told["accuracy"], 3),
-        "test_known": round(told["known"]["accuracy"], 3),
-        "test_unknown": round(told["unknown"]["accuracy"], 3),
+        "test_accuracy": round(report["accuracy"], 3),
+        "test_known": round(report["known"]["accuracy"], 3),
+        "test_unknown": round(report["unknown"]["accuracy"], 3),
         "dev_accuracy": round(best["dev_accuracy"], 3),
         "best_epoch": best["epoch"],
         "epochs": len(history),
         "epoch_dev_accuracies": [round(row["dev_accuracy"], 2) for row in history],
         "seconds": round(seconds, 1),
-        "test_words_per_second": round(told["tokens"] / tagging),
+        "test_words_per_second": round(report["tokens"] / tagging),
         "peak_gib": peak,
         "tags": len(found.tagger.vocabulary.tags),
     }

@@ -137,15 +137,15 @@ def _spread(heights: Any, gap: float) -> list[float]:
 
 def legend(axes: "Axes", place: str) -> None:
     """Adds a legend in the colours of the lines, for curves whose ends are close; place "beside" is outside the axes."""
-    look: dict[str, Any] = {
+    style: dict[str, Any] = {
         "frameon": False,
         "fontsize": 9,
         "labelcolor": "linecolor",
         "handlelength": 2.4,
         "labelspacing": 0.3,
     }
-    beside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
-    axes.legend(**look, **(beside if place == "beside" else {"loc": place}))
+    outside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
+    axes.legend(**style, **(outside if place == "beside" else {"loc": place}))
 
 
 def name_axes(axes: "Axes", x: str, y: str, title: str) -> None:

@@ -45,10 +45,10 @@ def linear_bound(surrogate: LinearCore, form: Form, more_than_two: bool) -> dict
             "verdict": "unknown",
             "reason": "No theorem applies, and a tie of three classes gives no counterexample.",
         }
-    found = certify(surrogate, form.normalized(False), 3 if more_than_two else 2).linear_bound
-    if found.verdict != "proven":
-        return {"verdict": found.verdict, "reason": found.reason}
-    return {"verdict": found.verdict, "reason": _MORE if more_than_two else _TWO}
+    finding = certify(surrogate, form.normalized(False), 3 if more_than_two else 2).linear_bound
+    if finding.verdict != "proven":
+        return {"verdict": finding.verdict, "reason": finding.reason}
+    return {"verdict": finding.verdict, "reason": _MORE if more_than_two else _TWO}
 
 
 def asset(name: str) -> str:

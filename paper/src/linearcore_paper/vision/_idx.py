@@ -72,11 +72,11 @@ def _read_sets(folder: Path, subfolders: tuple[str, ...], classes: tuple[str, ..
 
 def _find(folder: Path, subfolders: tuple[str, ...], name: str) -> Path:
     candidates = [folder / subfolder / f"{name}{suffix}" for subfolder in subfolders for suffix in ("", ".gz")]
-    found = next((file for file in candidates if file.is_file()), None)
-    if found is None:
+    path = next((file for file in candidates if file.is_file()), None)
+    if path is None:
         got, advice = f"'{folder}' without it", "pass the folder with the four files"
         raise FileNotFoundError(complaint("folder", f"hold {name} or {name}.gz", got, advice))
-    return found
+    return path
 
 
 def read_idx(file: Path, dimensions: int) -> Tensor:
