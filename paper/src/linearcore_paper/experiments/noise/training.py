@@ -33,8 +33,8 @@ class Size:
 
 SIZES: Mapping[str, Size] = {
     # The paper's recipe: SGD with momentum 0.9, batch size 128, learning rate 0.1 with a cosine schedule over 50 epochs.
-    "cifar10": Size(Recipe("resnet18", epochs=50, batch=128, rate=0.1, momentum=0.9), 5000, look_every=5),
-    "made-up": Size(Recipe("small", width=4, epochs=3, batch=24, rate=0.08, momentum=0.5), 80, look_every=2),
+    "cifar10": Size(Recipe("resnet18", epochs=50, batch=128, lr=0.1, momentum=0.9), 5000, look_every=5),
+    "made-up": Size(Recipe("small", width=4, epochs=3, batch=24, lr=0.08, momentum=0.5), 80, look_every=2),
 }
 
 
@@ -73,7 +73,9 @@ class Plan:
         """Returns the recipe. On a GPU the network is compiled, which changes only the speed."""
         base, config, is_cuda = self.size.recipe, self.config, torch.device(device).type == "cuda"
         network = "-".join(filter(None, (base.network, LOSSES[self.loss].ending)))
-        return replace(base, network=network, decay=config.decay, loss_scale=config.scale, seed=self.seed, compiled=is_cuda)
+        return replace(
+            base, network=network, weight_decay=config.decay, loss_scale=config.scale, seed=self.seed, compiled=is_cuda
+        )
 
     def to_json(self, folder: Path | None) -> dict[str, Any]:
         """Returns JSON values without the device, which is in the environment of the result."""

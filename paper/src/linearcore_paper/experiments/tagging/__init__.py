@@ -153,5 +153,5 @@ EXPERIMENT = Experiment(
     parts=parts,
     conclude=conclude,
     draw=draw,
-    wants_gpu=True,
+    needs_gpu=True,
 )
