@@ -210,7 +210,7 @@ def test_many_chains_are_left_to_the_library(used: set[str]) -> None:
     ("(1, 1, 1)-1", "(2, 3, 2)-32", "(6, 5, 7)-1", "(6, 5, 7)-32", "(4, 20, 130)-1"),
 )
 def test_exact_decoding(size: tuple[int, int, int], parts: int, used: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(max_product_module, "MOST_PARTS", parts)
+    monkeypatch.setattr(max_product_module, "MAX_PARTS", parts)
     monkeypatch.setattr(max_product_module, "WIDE", 512)
     length, batch, num_tags = size
     mask = torch.rand(length, batch, generator=torch.Generator().manual_seed(3), device="cpu").to(DEVICE) < 0.6
