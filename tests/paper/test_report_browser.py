@@ -22,9 +22,12 @@ from tests.paper.test_report import fake_results
 selenium = pytest.importorskip("selenium", reason="selenium drives the browser; it comes with linearcore[test]")
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
-    BROWSER is None or DRIVER is None, reason="no browser here; on Debian: apt install chromium chromium-driver"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        BROWSER is None or DRIVER is None, reason="no browser here; on Debian: apt install chromium chromium-driver"
+    ),
+]
 
 from selenium import webdriver  # noqa: E402
 from selenium.webdriver.chrome.service import Service  # noqa: E402
@@ -138,7 +141,7 @@ def curve(tab, name: str) -> Drawn:
 def test_page_loads_without_a_word_and_without_loading_anything(tab):
     assert tab.get_log("browser") == []
     assert tab.execute_script("return performance.getEntriesByType('resource').length") == 0
-    assert tab.title == "linearcore: the paper, recomputed"
+    assert tab.title == "linearcore: reproduction of the paper"
 
 
 @pytest.mark.parametrize(("base", "sides"), list(product(BASES, (1, 2))))
@@ -237,7 +240,7 @@ def test_certificate_says_what_is_proven_refuted_and_refused(tab):
     choose(tab, form="centered", classes=10)
     assert re.search(r"3 or more\s+proven\s+0-1 regret ≤ 2 × surrogate regret \(18 times for the mean", certificate())
     choose(tab, sides=2)
-    assert "refused" in certificate() and "refuses this pair" in tab.find_element("id", "refusal").text
+    assert "refused" in certificate() and "does not support this pair" in tab.find_element("id", "refusal").text
     choose(tab, sides=1, form="logodds", base="quartic")
     assert "not be convex" in tab.find_element("id", "refusal").text
     assert re.search(r"Convex in the scores\s+no", certificate())

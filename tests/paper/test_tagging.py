@@ -154,7 +154,7 @@ def test_records_of_a_gpu_are_found_without_one_and_memory_takes_one(paper):
     runs = [(elsewhere[name], part) for name, part in here.items() if isinstance(part, RecordedRun)]
     assert runs and all(theirs.settings == ours.settings for theirs, ours in runs)
     for name in ("memory_lc", "peak_lc"):
-        assert here[name].compute()["failed"] == "it takes a GPU"
+        assert here[name].compute()["failed"] == "needs a GPU"
 
 
 def test_final_run_takes_the_best_rate_and_a_seed_that_tuned_nothing(paper):

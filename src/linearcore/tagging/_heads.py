@@ -17,7 +17,7 @@ from linearcore.structures import bio, bioes, bmes
 from linearcore.surrogates import LinearCore
 
 #: With more tags than this the default decoder is beam search with width `DEFAULT_BEAM`. On real text it finds the same tags
-#: as exact search (docs/measured.md), and it is not slower if the scores are nearly uniform.
+#: as exact search (docs/replace-a-crf.md), and it is not slower if the scores are nearly uniform.
 MAX_EXACT_TAGS, DEFAULT_BEAM = 600, 16
 #: Segment schemes; their constraints follow from the names of the labels.
 SCHEMES = {"bio": bio, "bioes": bioes, "bmes": bmes}

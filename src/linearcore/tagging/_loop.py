@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from linearcore.runtime import Checkpoint, Interrupt, Part, Progress, StoppedError, autocast_dtype
+from linearcore.runtime import Checkpoint, Interrupt, Progress, ProgressBar, StoppedError, autocast_dtype
 from linearcore.tagging._batches import Bucket, batches
 from linearcore.tagging._corpus import Corpus
 from linearcore.tagging._model import TaggingModel
@@ -115,7 +115,7 @@ class TrainingLoop:
             part.advance(state.epoch * num_batches + state.batch)
             while state.epoch < epochs and state.waited < self.settings.patience:
                 last_lr = self._train_epoch(self._epoch_batches(state.epoch), part, interrupt)
-                progress.say(self._end_epoch(last_lr))
+                progress.print(self._end_epoch(last_lr))
                 if interrupt:
                     self._raise_stopped()
             part.describe("training")
@@ -127,7 +127,7 @@ class TrainingLoop:
         generator = torch.Generator().manual_seed(self.settings.seed * _SEED_STRIDE + epoch)
         return batches(self.train.lengths, self.settings.batch_tokens or 1, generator)
 
-    def _train_epoch(self, buckets: Sequence[Bucket], part: Part, interrupt: Interrupt) -> float:
+    def _train_epoch(self, buckets: Sequence[Bucket], part: ProgressBar, interrupt: Interrupt) -> float:
         """Trains on the remaining batches of an epoch; returns the last learning rate."""
         self.model.train()
         state, steps = self.state, len(buckets) * (self.settings.epochs or 1)

@@ -77,7 +77,7 @@ class Stepper:
             self._backward,
             self._update,
             model.projection.weight.device,
-            captured=captured,
+            use_graphs=captured,
             redo_nonfinite=model.head is not None and model.head.may_underflow,
         )
 
@@ -98,7 +98,7 @@ class Stepper:
         return loss.detach()
 
     def _clear(self) -> None:
-        if not self._graphs.is_captured:
+        if not self._graphs.uses_graphs:
             self.optimizer.zero_grad(set_to_none=True)
             return
         # All CUDA graphs write to the same gradient tensors.

@@ -95,7 +95,7 @@ def train(
         with Progress() if progress is None else nullcontext(progress) as display, Interrupt() as interrupt:
             if resumed is not None:
                 best = "" if loop.state.best < 0 else f"; best validation accuracy so far {loop.state.best:.2f} %"
-                display.say(f"resuming in epoch {resumed[0]} after {resumed[1]} batches{best}")
+                display.print(f"resuming in epoch {resumed[0]} after {resumed[1]} batches{best}")
             loop.train_epochs(display, interrupt)
     tagger.metadata |= {"history": loop.state.history, "dev_accuracy": loop.state.best}
     if checkpoint is not None:

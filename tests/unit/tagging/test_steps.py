@@ -99,6 +99,6 @@ def test_captured_steps_are_plain_steps(loss, optimizer):
         some = [corpus.batch(bucket, full=True).to(torch.device("cuda")) for bucket in batches(corpus.lengths, 64)]
         rates = [0.01 * (1 + step % 3) for step in range(8 * len(some))]
         found.append([float(stepper.step(some[step % len(some)], rate)) for step, rate in enumerate(rates)])
-        assert stepper._graphs.is_captured == captured and bool(stepper._graphs._graphs) == captured
+        assert stepper._graphs.uses_graphs == captured and bool(stepper._graphs._graphs) == captured
     assert found[0] == pytest.approx(found[1], rel=1e-2, abs=1e-3)
     assert found[0][-1] < found[0][0]

@@ -72,7 +72,7 @@ def start(out, chain_lr_scale=None):
     return subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True)
 
 
-@pytest.mark.parametrize("chain_lr_scale", [None, 0.5])
+@pytest.mark.parametrize("chain_lr_scale", [None, pytest.param(0.5, marks=pytest.mark.slow)])
 def test_a_killed_run_goes_on_to_equal_weights(chain_lr_scale, tmp_path, capsys):
     settings = replace(SHORT, chain_lr_scale=chain_lr_scale)
     threads = torch.get_num_threads()
@@ -133,7 +133,7 @@ def test_an_interrupted_run_is_saved_and_goes_on(tmp_path):
         train(DATA, DEV, Training(epochs=500, patience=500, batch_tokens=64), out=out, save_every=0.0)
     state = read_store(out / FOLDER, KIND).settings["state"]
     assert state["epoch"] + state["batch"] > 0
-    with pytest.raises(StoreError, match="holds a training run that is not finished; go on with the command"):
+    with pytest.raises(StoreError, match="contains an unfinished training run"):
         Tagger.load(out)
     with pytest.raises(ValueError, match="holds an unfinished run with another epochs, patience and seed; pass --fresh"):
         train(DATA, DEV, SHORT, out=out)
