@@ -30,7 +30,7 @@ class LinearCoreChain(ChainHead):
 
     It is an objective of the pseudo-likelihood kind: every site learns its best tag given its true neighbours. Without
     transitions, `centered` bounds the Hamming regret linearly. With them nothing is guaranteed of the decoded sequence in
-    the worst case; it is what trains in practice, and `docs/chain-heads.md` shows both.
+    the worst case (`docs/guarantees.md`).
 
     Args:
         num_tags, batch_first, rank, constraints, strict_mask, validate: as in `linearcore.heads.ChainHead`. With constraints

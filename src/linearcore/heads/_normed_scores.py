@@ -16,8 +16,8 @@ class NormedScores(nn.Module):
     `LinearCoreLoss(surrogate=LinearCore(tau=5.0), form="pairwise")`. Margins of normed scores stay below about 4, so that
     this is the unhinged loss plus a constant. Also use it with losses that have no minimum, such as `unhinged`, whose raw
     scores would diverge. Only the covariance of the scores of a class with its labels then counts, and replacing labels by
-    draws from any fixed law multiplies it by one number. `docs/robust-loss.md` has the proof, the measurements, and what it
-    costs where classes overlap.
+    draws from any fixed law multiplies it by one number. `docs/proofs.md` has the proof and what it
+    costs where classes overlap, `docs/wrong-labels.md` the measurements.
 
     In evaluation the running mean and variance are used, as in batch norm. They lag behind a network that still changes
     fast: decay the learning rate to zero, or pass the training data through the layer once more, in training mode and under

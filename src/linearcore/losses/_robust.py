@@ -39,7 +39,8 @@ def robust_loss(
     """The pairwise loss of scores on a sphere: bounded, symmetric, and tolerant to uniform label noise.
 
     Use it when up to about a third of the labels are wrong. With more, use a wide core on `linearcore.NormedScores`; with
-    clean labels, `multiclass_loss`. `docs/robust-loss.md` has measurements, proofs, and how to choose `scale`.
+    clean labels, `multiclass_loss`. Measurements: `docs/wrong-labels.md`; proofs and the choice of `scale`:
+    `docs/proofs.md`.
 
         ŝ = r (s − s̄) / max(‖s − s̄‖, ε),   ε = 0.001        mean and norm over the classes that are not masked
         ℓ = scale · mean_{v≠y} φ(ŝ_y − ŝ_v)

@@ -22,7 +22,7 @@ class Hard(Completed):
 
     Take `InBatch` or `Unigram(power=0.75)` first. The lists here are each target's own, so that a step costs what own draws
     cost, with `shared` as well: about 400 ms where shared draws take about 20, in the study of Turkish tags on a CPU
-    (`docs/sampling.md`; N = 800, K = 64, lists of 16). In equal time it erred at 38 % at best there, and they at 17 %.
+    (`docs/many-classes.md`; N = 800, K = 64, lists of 16). In equal time it erred at 38 % at best there, and they at 17 %.
 
     Args:
         shared: as in `Proposal`, for the draws; the lists are each target's own.

@@ -17,8 +17,8 @@ class InBatch(Completed):
 
     Frequent classes are nearly always in the batch, so that a few draws do for the rest, and the bias of a sampled log-odds
     is small; nothing has to be counted beforehand. With 16 or 64 draws it erred least in the study of Turkish tags
-    (`docs/sampling.md`). Take `Unigram(power=0.75)` where M more candidates cost too much: where few classes of a batch come
-    twice, and for chains whose transitions are a full matrix (no `rank`), whose gradient gets N·(M + K) entries.
+    (`docs/many-classes.md`). Take `Unigram(power=0.75)` where M more candidates cost too much: where few classes of a batch
+    come twice, and for chains whose transitions are a full matrix (no `rank`), whose gradient gets N·(M + K) entries.
 
     It is unbiased for every batch, since which classes are in it does not depend on the draws. A row that is ignored
     or masked has the target 0 for the losses and heads of this library: class 0 then is in the batch, which is one candidate

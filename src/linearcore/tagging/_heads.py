@@ -17,7 +17,7 @@ from linearcore.structures import bio, bioes, bmes
 from linearcore.surrogates import LinearCore
 
 #: With more tags than this, a beam of `BEAM` decodes by default: on real text it finds what an exact search finds
-#: (docs/measured.md), and does not slow down where scores are flat.
+#: (docs/replace-a-crf.md), and does not slow down where scores are flat.
 MOST_EXACT, BEAM = 600, 16
 #: Schemes of segments whose rules can be read off the names of the labels.
 SCHEMES = {"bio": bio, "bioes": bioes, "bmes": bmes}

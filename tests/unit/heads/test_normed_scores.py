@@ -1,4 +1,4 @@
-"""`NormedScores`: what it computes, in every precision, and what docs/robust-loss.md proves of it."""
+"""`NormedScores`: what it computes, in every precision, and what docs/proofs.md proves of it."""
 
 import pytest
 import torch

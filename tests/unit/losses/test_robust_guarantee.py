@@ -1,4 +1,4 @@
-"""What docs/robust-loss.md proves of `robust_loss`, on finite problems: p over n classes, scores without restriction.
+"""What docs/proofs.md proves of `robust_loss`, on finite problems: p over n classes, scores without restriction.
 
 Two classes are tested as three of which one is not there, since the loss refuses two.
 """

@@ -21,7 +21,7 @@ COLOURS = {
     "cross-entropy": FAINT,
     "GCE": ORANGE,
     "LinearCoreLoss": BLUE,
-    "LinearCoreLoss (centered)": GREEN,
+    "wide core, NormedScores": GREEN,
     "RobustLinearCoreLoss": PURPLE,
 }
 

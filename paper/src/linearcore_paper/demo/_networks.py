@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 from torch import Tensor
 
+from linearcore.heads import NormedStack
+
 #: Maps scores (N, C) and class indices (N,) to losses (N,).
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -16,9 +18,10 @@ class Networks:
         seeds: S seeds of the initial weights.
         copies: R, the number of networks for each seed.
         sizes: inputs, hidden units, outputs.
+        is_normed: whether `linearcore.NormedScores` is the last layer.
     """
 
-    def __init__(self, seeds: Sequence[int], copies: int, sizes: tuple[int, int, int]) -> None:
+    def __init__(self, seeds: Sequence[int], copies: int, sizes: tuple[int, int, int], *, is_normed: bool = False) -> None:
         inputs, hidden, outputs = sizes
         generators = [torch.Generator().manual_seed(seed) for seed in seeds]
         self.seeds, self.copies = tuple(seeds), copies
@@ -32,11 +35,17 @@ class Networks:
                 ((1, outputs), hidden),
             )
         ]
+        self.norm = NormedStack(len(seeds) * copies, outputs) if is_normed else None
 
-    def scores(self, inputs: Tensor) -> Tensor:
+    def scores(self, inputs: Tensor, *, is_training: bool = False) -> Tensor:
         """Scores (S·R, B, C) for inputs (S·R, B, D), one batch for each network."""
         first, first_bias, second, second_bias = self.parameters
-        return torch.baddbmm(second_bias, torch.baddbmm(first_bias, inputs, first).relu(), second)
+        hidden = torch.baddbmm(first_bias, inputs, first).relu()
+        if self.norm is None:
+            return torch.baddbmm(second_bias, hidden, second)
+        # Without the bias: the norm cancels it, and Adam would amplify the rounding errors in its gradient.
+        normed: Tensor = self.norm.train(is_training)(torch.bmm(hidden, second))
+        return normed
 
     def accuracy(self, inputs: Tensor, labels: Tensor) -> Tensor:
         """Accuracy (S, R) on inputs (S, B, D); labels are (S, R, B), or (S, 1, B) if all copies have the same."""
@@ -80,7 +89,7 @@ def train(
         order = order.repeat_interleave(networks.copies, 0)
         for start in range(0, count, batch_size):
             rows = order[:, start : start + batch_size]
-            scores = networks.scores(inputs[network, rows])
+            scores = networks.scores(inputs[network, rows], is_training=True)
             losses = loss(scores.flatten(0, 1), labels[network, rows].flatten())
             optimizer.zero_grad()
             # The networks share no weights, so each gets the gradient of its own loss.

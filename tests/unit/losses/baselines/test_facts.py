@@ -101,7 +101,8 @@ def test_registry_and_index() -> None:
 
 
 def test_the_page_says_what_the_registry_says() -> None:
-    page = (Path(__file__).parents[4] / "docs" / "baselines.md").read_text("utf-8")
+    page = (Path(__file__).parents[4] / "docs" / "wrong-labels.md").read_text("utf-8")
+    page = page.partition("\n## Baselines\n")[2].partition("\n## ")[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("| `")]
     assert sorted(row[0].strip("`") for row in rows) == list(BASELINES)
     for name, title, _, options, *facts, _ in rows:

@@ -1,0 +1,334 @@
+"""Fills the tables in the pages under docs from the committed records.
+
+A page holds `<!-- table: NAME -->` and `<!-- end -->`; the lines between them are replaced. The sentences around a table are
+written by hand. Run `python docs/tables.py` after a record or a function below has changed.
+"""
+
+import re
+import statistics
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from linearcore.runtime import made_with_changes, read_record
+from linearcore_paper.experiments.noise.methods import INCOMPLETE_METHODS, METHODS
+from linearcore_paper.runner import ResultsFile
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted(Path(__file__).parent.glob("*.md"))
+BLOCK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+EXPERIMENTS = ROOT / "paper" / "src" / "linearcore_paper" / "experiments"
+
+Table = list[list[str]]
+#: (row, column, text)
+Cells = Iterable[tuple[str, str, str]]
+#: The record of each table, and the function from the record's results to the lines, head first.
+TABLES: dict[str, tuple[str, Callable[[Any], Table]]] = {}
+
+
+# ---- pages ----
+
+
+def filled(text: str) -> str:
+    """A page with all its tables made anew."""
+
+    def fill(block: re.Match[str]) -> str:
+        name, lines_of = TABLES[block[2]]
+        record, link = read(name)
+        head, *rows = lines_of(record["results"])
+        lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+        parts = ["", "\n".join(f"| {' | '.join(cells)} |" for cells in lines), "", *source(name, record, link), block[3]]
+        return block[1] + "\n".join(parts)
+
+    return BLOCK.sub(fill, text)
+
+
+def read(name: str) -> tuple[dict[str, Any], str]:
+    """A record, and its link from a page."""
+    folder = EXPERIMENTS / name.replace("-", "_")
+    if folder.is_dir():
+        file = ResultsFile(EXPERIMENTS, name)
+        record = file.conclusion
+        if record is None:
+            raise ValueError(f"`{name}` has no conclusion in {folder}; run `linearcore reproduce {name} --scale paper`")
+        record = record | {"results": record["results"] | {"parts": file.parts}}
+        return record, f"../{(folder / 'results.jsonl').relative_to(ROOT)}"
+    path = "docs/results/corrections.json" if name == "corrections" else f"benchmarks/results/{name}.json"
+    return read_record(ROOT / path), f"../{path}"
+
+
+def source(name: str, record: dict[str, Any], link: str) -> list[str]:
+    """The record's link, command and machine; nothing for the corrections, whose page names their record once."""
+    if name == "corrections":
+        return []
+    where, settings = record["environment"], record["settings"]
+    machine = where["device"] if str(settings.get("device", "cpu")).startswith("cuda") else where["cpu"]
+    runs_on = "; ".join(settings.get("runs_on", [f"{machine}, torch {where['torch']}"]))
+    dirty = settings.get("runs_with_uncommitted_changes")
+    made = f"{dirty} of the runs were made" if dirty else "Made" if made_with_changes(where) else ""
+    mark = f" {made} with uncommitted changes." if made else ""
+    return [f"Record: [{name}]({link}), `{record['command']}`, {runs_on}.{mark}", ""]
+
+
+# ---- cells and shapes of tables ----
+
+
+def cell(value: Any, form: str = "") -> str:
+    """A value with a true minus sign; shapes with ×, mean ± standard deviation of a list, and a dash for None."""
+    if isinstance(value, list):
+        if form == "shape":
+            return "×".join(map(str, value))
+        mean = cell(statistics.mean(value), form)
+        return mean if len(value) == 1 else f"{mean} ± {statistics.stdev(value):{form}}"
+    return "–" if value is None else f"{value:{form}}".replace("-", "−") if form else str(value)
+
+
+def lookup(row: Any, path: str) -> Any:
+    """The entry under keys that are joined by slashes; None where one is missing."""
+    for key in path.split("/"):
+        row = None if row is None else row[int(key)] if isinstance(row, list) else row.get(key)
+    return row
+
+
+def listed(name: str, record: str, rows_of: Callable[[Any], Iterable[Any]], columns: dict[str, str]) -> None:
+    """Registers a table with a row for each entry; a column is a heading and `path:format`."""
+
+    def lines(results: Any) -> Table:
+        paths = [column.partition(":")[::2] for column in columns.values()]
+        return [list(columns), *([cell(lookup(row, path), form) for path, form in paths] for row in rows_of(results))]
+
+    TABLES[name] = (record, lines)
+
+
+def pivot(name: str, record: str, corner: str, cells_of: Callable[[Any], Cells]) -> None:
+    """Registers a table from (row, column, text); rows and columns in the order of their first appearance."""
+
+    def lines(results: Any) -> Table:
+        found = {(row, column): text for row, column, text in cells_of(results)}
+        rows, columns = (list(dict.fromkeys(key[place] for key in found)) for place in (0, 1))
+        return [[corner, *columns], *([row, *(found.get((row, column), "–") for column in columns)] for row in rows)]
+
+    TABLES[name] = (record, lines)
+
+
+# ---- losses for classes ----
+
+
+def one_line(results: Any) -> Cells:
+    """Cross-entropy's accuracy, and differences to it with their intervals."""
+    classes = {"digits": "10 classes", "letter": "26 classes", "many": "200 classes"}
+    for case, rows in results["same_rate"].items():
+        data, _, optimizer = case.partition(", ")
+        for row in rows:
+            text = "{} [{}, {}]".format(*(cell(row.get(key), "+.2f") for key in ("difference", "low", "high")))
+            is_baseline = row["loss"] == "cross-entropy"
+            yield row["loss"], f"{classes[data]}, {optimizer}", cell(row["mean"], ".2f") if is_baseline else text
+
+
+pivot("one_line", "one_line", "loss", one_line)
+
+_DENSE = {"CE compiled": "F.cross_entropy, compiled", "logodds": "LC logodds, eager",
+          "logodds compiled": "LC logodds, compiled", "pairwise": "LC pairwise, eager",
+          "pairwise compiled": "LC pairwise, compiled", "centered": "LC centered, eager"}  # fmt: skip
+for _name in ("dense_loss_cpu", "dense_loss_cuda"):
+    listed(_name, _name, lambda results: results, {
+        "scores": "shape:shape", "dtype": "dtype", "CE, ms": "losses/F.cross_entropy, eager/median_ms:,.3g",
+        **{f"{label}, × CE": f"losses/{loss}/ratio_to_cross_entropy:.2f" for label, loss in _DENSE.items()},
+        "CE, peak MiB": "losses/F.cross_entropy, eager/peak_mib:,.1f",
+        "logodds, peak MiB": "losses/LC logodds, eager/peak_mib:,.1f",
+    })  # fmt: skip
+
+
+# ---- chains ----
+
+
+_STEPS = ("token cross-entropy", "pytorch-crf", "broadcast CRF", "ChainCRF", "ChainSSVM", "LC logodds",
+          "LC logodds, rank 32")  # fmt: skip
+
+
+def chain(results: Any) -> Cells:
+    """Eager milliseconds, and those of a CUDA graph behind a slash, by head and number of tags."""
+    sizes = [(f"{case['size'][0]:,} tags", {row["name"]: row for row in case["steps"]}) for case in results["cases"]]
+    has_graphs = any(name.endswith(", graph") for _, steps in sizes for name in steps)
+    for name in _STEPS:
+        for size, steps in sizes:
+            modes = [name, f"{name}, graph"] if has_graphs else [name]
+            yield name, f"{size}, ms", " / ".join(cell(lookup(steps, f"{mode}/median_ms"), ",.4g") for mode in modes)
+        size, steps = sizes[2]
+        yield name, f"{size}, peak MiB", cell(lookup(steps, f"{name}/peak_mib"), ",.0f")
+
+
+pivot("chain_cpu", "chain_cpu", "training step", chain)
+pivot("chain_cuda", "chain_cuda", "training step", chain)
+listed("decoding_cpu", "decoding_cpu", lambda results: results["sets"]["latin"]["methods"], {
+    "decoder": "method", "accuracy, %": "accuracy:.2f", "words/s": "tokens_per_second:,.0f",
+    "× torchcrf": "times_torchcrf:,.1f", "× exact": "times_exact:.2f",
+})  # fmt: skip
+
+
+def taggers(results: Any) -> Iterable[dict[str, Any]]:
+    """The most accurate first."""
+    names = {"lc": "LinearCoreChain", "ce": "token cross-entropy", "crf": "ChainCRF", "ssvm": "ChainSSVM"}
+    for loss, row in sorted(results["summary"].items(), key=lambda item: -item[1]["test_accuracy"]):
+        tests = [run["test_accuracy"] for run in results["runs"] if run["loss"] == loss]
+        yield row | {"name": names[loss], "tests": tests, "speed": results["training_words_per_second"].get(loss)}
+
+
+for _name in ("tagging_ewt", "tagging_turkish", "tagging_latin"):
+    listed(_name, _name, taggers, {
+        "loss": "name", "test accuracy, %": "tests:.2f", "unknown words, %": "unknown:.2f", "seconds": "seconds:.0f",
+        "training words/s": "speed:,",
+    })  # fmt: skip
+
+
+def many_tags(methods: tuple[str, ...], figure: Callable[[Any], str]) -> Callable[[Any], Cells]:
+    """A text for every case and method of `linearcore reproduce tagging`."""
+
+    def cells(results: Any) -> Cells:
+        data = results["data"]
+        for row in sorted(data["rows"], key=lambda row: methods.index(row["method"]) if row["method"] in methods else 9):
+            source = data["sources"][row["source"]].split(",")[0]
+            if row["method"] in methods:
+                case = f"{source}, {row['tags']:,} tags, {data['encodings'][row['encoding']]}"
+                yield case, data["labels"][row["method"]], figure(row)
+
+    return cells
+
+
+def seconds(row: Any) -> str:
+    """Seconds to the target accuracy, or how many seeds reached it."""
+    reached = sum(step is not None for step in row["reached"])
+    return cell(row["seconds"], ".3g") if row["seconds"] else f"{reached} of {len(row['reached'])} seeds"
+
+
+_LINEAR_CORES = ("lc", "lc-rank", "lc-sampled")
+pivot("many_tags_accuracy", "tagging", "test accuracy, %",
+      many_tags(("ce", "crf", *_LINEAR_CORES), lambda row: cell(row["test"], ".2f")))  # fmt: skip
+pivot("many_tags_seconds", "tagging", "seconds to 83 %", many_tags(("ce", "broadcast", "crf", *_LINEAR_CORES), seconds))
+listed("many_tags_memory", "tagging", lambda results: (
+    {"label": results["data"]["labels"][key], "peak": peak, "memory": results["data"]["memory"].get(key)}
+    for key, peak in results["data"]["peaks"].items()
+), {"method": "label", "GB, batch of 8": "peak/peak_gb:.3g", "sequences in 16 GB": "memory/sequences/16:,",
+    "sequences in 40 GB": "memory/sequences/40:,"})  # fmt: skip
+listed("sampled_cpu", "sampled_cpu", lambda results: (
+    {"tags": int(size)} | steps for size, steps in results["growth"].items()
+), {"tags": "tags:,", "token CE, SGD, ms": "token cross-entropy, SGD/median_ms:.2f",
+    "all candidates, SGD, ms": "LC all candidates, SGD/median_ms:.2f", "sampled, SGD, ms": "LC sampled, SGD/median_ms:.2f",
+    "sampled, SparseAdamW, ms": "LC sampled, SparseAdamW/median_ms:.2f"})  # fmt: skip
+
+
+def proposals(results: Any) -> Cells:
+    """Errors with 64 shared draws beside those of all candidates."""
+    draws = [f"{draws}, K = 64" for draws in ("uniform", "unigram^0.75", "in batch + uniform", "hard 16 + uniform")]
+    for method in ("token cross-entropy", "ChainCRF", "LC logodds, all candidates", *draws):
+        for name, case in results["sets"].items():
+            for row in case["methods"]:
+                if row["method"] == method:
+                    text = f"{row['test']:.2f} ± {row['spread']:.2f} ({row['steps']:,} steps)"
+                    yield method, f"{name.split(',')[0].capitalize()}, {case['num_tags']:,} tags", text
+
+
+pivot("proposals_turkish", "proposals_turkish", "test error, %", proposals)
+pivot("proposals_chains", "proposals_chains", "test error, %", proposals)
+
+
+# ---- wrong labels ----
+
+
+def noise(results: Any) -> Cells:
+    """Accuracies by rate, the best at 40 % first, and below them the paper's."""
+    data = results["data"]
+    middle = {row["row"]: row["mean"] for row in data["rows"] if (row["law"], row["rate"]) == ("instance", 0.4)}
+    for row in sorted(data["rows"], key=lambda row: -middle[row["row"]]):
+        rate = f"{100 * row['rate']:g} %{' symmetric' if row['law'] == 'symmetric' else ''}"
+        deviation = f" ± {row['spread']:.2f}" if row["spread"] else ""
+        yield data["labels"][row["row"]], rate, cell(row["mean"], ".2f") + deviation
+    for name, values in data["paper"].items():
+        yield from ((f"the paper's {name.upper()}", f"{100 * rate:g} %", cell(value, ".2f")) for rate, value in values)
+
+
+def first_seed(results: Any) -> Cells:
+    """Accuracies of all methods with one seed, also of those that are not in the large table yet, the best at 40 % first."""
+    runs = [
+        (re.fullmatch(r"run_instance_(0\.[246])_(.+)_seed1", name), part["results"])
+        for name, part in results["parts"].items()
+    ]
+    found = {(run[2], float(run[1])): result["test_accuracy"] for run, result in runs if run}
+    for method in sorted({method for method, _ in found}, key=lambda method: -found[method, 0.4]):
+        label = (METHODS | INCOMPLETE_METHODS)[method].label
+        yield from ((label, f"{100 * rate:g} %", cell(found[method, rate], ".2f")) for rate in (0.2, 0.4, 0.6))
+
+
+pivot("noise", "noise", "test accuracy, %", noise)
+pivot("noise_first_seed", "noise", "test accuracy, %", first_seed)
+listed("noise_after", "noise", lambda results: sorted(
+    (row | {"label": results["data"]["labels"][row["row"]]} for row in results["data"]["rows"]
+     if (row["law"], row["rate"]) == ("instance", 0.4)), key=lambda row: -row["auc_margin"]
+), {"loss": "label", "AUC by margin": "auc_margin:.3f", "AUC by loss": "auc_loss:.3f",
+    "wrong labels learned, %": "wrong_learned:.1f"})  # fmt: skip
+pivot("noisy_letters", "noisy_letters", "accuracy, %", lambda results: (
+    (row["loss"], row["law"], cell(row["test"], ".2f")) for row in results
+))  # fmt: skip
+_IDEAL = {"class": "knows the class", "pixels": "knows the class and the flip",
+          "likeliest": "predicts the most probable label", "normed": "predicts the highest normed probability"}  # fmt: skip
+pivot("favourites", "favourites", "correct predictions, %", lambda results: (
+    (f"{_IDEAL[row['learner']]}, {_IDEAL[row['answer']]}", f"{100 * row['rate']:g} %",
+     f"{statistics.mean(row['answered']):.1f}") for row in results
+))  # fmt: skip
+
+
+def wrong_labels(results: Any) -> Cells:
+    """Areas under the curve of every law on letter, and means over all eight cases, the best mean first."""
+    names = {"gce": "GCE", "ce": "CE", "lc": "LC logodds", "lc-pairwise": "LC pairwise", "lc-centered": "LC centered",
+             "robust": "LC robust", "unhinged": "unhinged, normed scores"}  # fmt: skip
+    laws = results["sets"]["letter"]["laws"]
+    cases = [case["losses"] for found in results["sets"].values() for case in found["laws"].values()]
+
+    def mean(loss: str, path: str) -> float:
+        return statistics.mean(lookup(case[loss], path) for case in cases)
+
+    for loss in sorted(cases[0], key=lambda loss: -mean(loss, "out_of_fold/margin/mean")):
+        for law, case in laws.items():
+            yield names[loss], f"letter, {law}", cell(lookup(case, f"losses/{loss}/out_of_fold/margin/mean"), ".3f")
+        yield names[loss], "mean of 8", cell(mean(loss, "out_of_fold/margin/mean"), ".3f")
+        yield names[loss], "mean of 8, seen rows", cell(mean(loss, "in_sample/margin/mean"), ".3f")
+        yield names[loss], "precision, mean of 8", cell(mean(loss, "out_of_fold/precision/mean"), ".3f")
+
+
+pivot("wrong_labels", "wrong_labels", "AUC by margin", wrong_labels)
+
+
+# ---- corrections to the paper ----
+
+
+_PAIRS = {"pairwise_logistic_1_sided": "`pairwise`, one-sided", "pairwise_logistic_2_sided": "`pairwise`, two-sided",
+          "logodds_logistic_1_sided": "`logodds`, one-sided", "centered_logistic_1_sided": "`centered`, one-sided",
+          "centered_logistic_1_sided_tau_0.5": "`centered`, one-sided, τ = 0.5",
+          "centered_four_classes_logistic_1_sided": "four classes: `centered`, one-sided",
+          "centered_four_classes_logistic_2_sided": "four classes: `centered`, two-sided"}  # fmt: skip
+listed("a", "corrections", lambda results: ({"label": label, **results["a"][key]} for key, label in _PAIRS.items()),
+       {"surrogate regret / 0-1 regret": "label"} | {f"δ = {delta}": f"ratios/{place}:.3f" for place, delta in
+        enumerate((0.1, 0.05, 0.02, 0.01, 0.005, 0.002))})  # fmt: skip
+listed("g", "corrections", lambda results: results["g"]["rows"], {
+    "tags": "tags", "sequences": "outputs", "average around the truth": "averaged_around_truth:.3f",
+    "average over pairs": "averaged_pairs:.3f", "weighted sum over pairs": "weighted_sum_pairs:.2e",
+})  # fmt: skip
+pivot("l", "corrections", "logistic base", lambda results: (
+    (f"{label}, {side}", f"τ = {tau:g}", f"{value:.4f}") for label, key in (("straight fit", "fitted"),
+     ("local slope at δ = 1e-4", "local_at_delta_1e-4"), ("local slope at δ = 0.1", "local_at_delta_1e-1"))
+    for side, name in (("one-sided", "1_sided"), ("two-sided", "2_sided"))
+    for tau, value in zip(results["l"]["tau"], results["l"][name][key], strict=True)
+))  # fmt: skip
+
+
+def main() -> None:
+    """Rewrites the pages whose tables have changed."""
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        if (new := filled(text)) != text:
+            page.write_text(new, "utf-8")
+            print(f"written: {page.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
