@@ -36,7 +36,7 @@ def results(folder) -> dict:
 def test_record_figures_and_page(folder):
     assert {path.name for path in folder.iterdir()} == {"results.jsonl", "tagging.png", "tagging.svg"}
     assert (folder / "tagging.png").read_bytes().startswith(b"\x89PNG")
-    assert "Sequence tagging" in (folder.parent / "report.html").read_text("utf-8")
+    assert "Tagging with 4,000 tags" in (folder.parent / "report.html").read_text("utf-8")
     record = conclusion(folder.parent, "tagging")
     assert record["settings"]["scale"] == "smoke" and record["command"].startswith("linearcore reproduce tagging")
     assert str(folder) not in (folder / "results.jsonl").read_text("utf-8")

@@ -91,7 +91,10 @@ def test_a_killed_run_goes_on_to_equal_weights(chain_lr_scale, tmp_path, capsys)
     finally:
         torch.set_num_threads(threads)
     assert found.resumed == (state["epoch"] + 1, state["batch"])
-    assert f"going on in epoch {state['epoch'] + 1} after {state['batch']} batches; best on dev" in capsys.readouterr().err
+    assert (
+        f"resuming in epoch {state['epoch'] + 1} after {state['batch']} batches; best validation accuracy"
+        in capsys.readouterr().err
+    )
     assert same(found.tagger, whole)
     assert same(Tagger.load(out), whole)
     pairs = zip(found.history, whole.metadata["history"], strict=True)

@@ -73,7 +73,7 @@ def test_settings_make_the_same_encoder(tmp_path):
 
 
 def test_complaints():
-    with pytest.raises(ValueError, match="`counts` must be one for each of 5 words, got 2"):
+    with pytest.raises(ValueError, match="`counts` must have one count for each of 5 words, got 2"):
         BiLSTM(WORDS, [1, 2])
     with pytest.raises(ValueError, match="`spelling` must be a tensor"):
         make()(torch.ones(1, 1, dtype=torch.bool), words=torch.tensor([[2]]))

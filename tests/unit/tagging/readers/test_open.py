@@ -102,8 +102,8 @@ def test_members_are_in_order_and_without_what_systems_add(tmp_path):
         ("a b".encode("utf-16"), ":1: the text is UTF-16; save it as UTF-8"),
         (b"a\nb\0c\n", ":2: a NUL byte, so this is not text"),
         (b"a\nb\rc\n", r":2: a carriage return inside a line"),
-        (b"a b\rc d\r", r":1: a carriage return that ends no line"),
-        (b"a\r\r\n", r":1: a carriage return that ends no line"),
+        (b"a b\rc d\r", r":1: a carriage return inside a line"),
+        (b"a\r\r\n", r":1: a carriage return inside a line"),
         (
             b"a\n" + b"x" * (MAX_LINE_BYTES + 1) + b"\n",
             r":2: the line has more than 1,048,576 bytes; pass a text with one word",

@@ -144,7 +144,7 @@ def _factor_claim(tables: Sequence[Table], cores: float) -> Claim:
         for table in tables
     )
     enough = [tags for tags in first.tags if _least_factor(first, tags) >= PAPER_FACTOR]
-    reached = f"; {PAPER_FACTOR} times from {enough[0]} tags on, batch {first.batch}" if enough else ""
+    reached = f"; {PAPER_FACTOR} times is first reached with {enough[0]} tags, batch {first.batch}" if enough else ""
     busy = "" if cores >= IDLE_CORES else ". Other programs were running: repeat the timing"
     return Claim(
         claim=f"With {PAPER_TAGS} tags a sampled step is {PAPER_FACTOR} times as fast as a step of the structured SVM",
