@@ -193,13 +193,13 @@ def test_busy_machine_is_told():
 
 
 def test_dense_search_skips_nothing_and_ends(monkeypatch):
-    asked, inner = [], _max_product.MaxProduct._with_a_bound
+    asked, inner = [], _max_product.MaxProduct._max_with_pruning
 
     def spy(self, *words):
         asked.append(1)
         return inner(self, *words)
 
-    monkeypatch.setattr(_max_product.MaxProduct, "_with_a_bound", spy)
+    monkeypatch.setattr(_max_product.MaxProduct, "_max_with_pruning", spy)
     training_step(METHODS["ssvm-dense"], 300, 1, Settings())()
     assert not asked
     training_step(METHODS["ssvm"], 300, 1, Settings())()
