@@ -22,10 +22,10 @@ demo: $(VENV)/.demo-installed  ## time training steps, train on wrong labels, pr
 	@$(BIN)/linearcore demo $(ARGS)
 
 # One thread per test process: pytest-xdist already starts one process per core.
-test: $(VENV)/.dev-installed  ## run all tests, the examples in docstrings included
+test: $(VENV)/.dev-installed  ## run the tests, the examples in docstrings included; five minutes
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -q $(ARGS)
 
-test-slow: $(VENV)/.dev-installed  ## run the full crosses that `make test` leaves out
+test-slow: $(VENV)/.dev-installed  ## run the full crosses and long runs that `make test` leaves out
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -q -m slow $(ARGS)
 
 # Uses the Python on the PATH, which has a torch for its GPU, and installs nothing.

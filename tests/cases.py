@@ -1,5 +1,11 @@
-"""The instances that every law in `tests/laws` runs over. A new surrogate costs one line here."""
+"""The instances that every law in `tests/laws` runs over. A new surrogate costs one line here.
 
+`make test` takes each surrogate with one form and each form with the default surrogate; the full cross is marked `slow`.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -68,12 +74,48 @@ def allows(form: Form, surrogate: Surrogate) -> bool:
     return not (isinstance(form, Centered) and two_sided) and (surrogate.is_monotone or not isinstance(form, LogOdds))
 
 
-PAIRS: dict[str, tuple[Surrogate, Form]] = {
-    f"{form_name}-{name}": (surrogate, form)
-    for form_name, form in FORMS.items()
-    for name, surrogate in SURROGATES.items()
-    if allows(form, surrogate)
+def each(argnames: str | tuple[str, ...], cases: Mapping[str, object], short: Iterable[str]) -> pytest.MarkDecorator:
+    """Parametrises a test over `cases`, each named by its key; those that are not in `short` are marked `slow`."""
+    is_tuple, short = not isinstance(argnames, str), set(short)
+    assert short <= cases.keys(), short - cases.keys()
+    return pytest.mark.parametrize(
+        argnames,
+        [
+            pytest.param(*(case if is_tuple else (case,)), id=name, marks=() if name in short else pytest.mark.slow)
+            for name, case in cases.items()
+        ],
+    )
+
+
+def pairs_of(surrogates: Mapping[str, Surrogate]) -> dict[str, tuple[Surrogate, Form]]:
+    """All pairs that the library allows."""
+    return {
+        f"{form_name}-{name}": (surrogate, form)
+        for form_name, form in FORMS.items()
+        for name, surrogate in surrogates.items()
+        if allows(form, surrogate)
+    }
+
+
+def short_pairs(pairs: Mapping[str, object], surrogates: Iterable[str], default: str) -> set[str]:
+    """The default surrogate with every form, and each of the others with one form, the forms taking turns."""
+    chosen = {f"{form}-{default}" for form in FORMS}
+    for place, surrogate in enumerate(surrogates):
+        allowed = [name for form in FORMS if (name := f"{form}-{surrogate}") in pairs]
+        chosen.add(allowed[place % len(allowed)])
+    return chosen
+
+
+#: Every base with one side and with two, each at one setting, and all the others.
+SHORT_LC = {"logistic-1-tau1.0-beta1.0", "quartic-a0.5-K2"} | {
+    f"{base.name}-{sides}-tau{tau}-beta{sharpness}"
+    for base in (*BASES.values(), ALGEBRAIC)
+    for sides, (tau, sharpness) in ((1, SETTINGS[1]), (2, SETTINGS[2]))
 }
+SHORT = [name for name in SURROGATES if name in SHORT_LC or name in CLASSICAL]
+
+PAIRS = pairs_of(SURROGATES)
+SHORT_PAIRS = short_pairs(PAIRS, SHORT, "logistic-1-tau1.0-beta1.0")
 
 #: One surrogate of each kind: a tail that ends, one that does not, a C2 one, two sides, one that rises, the classical ends.
 A_FEW: dict[str, Surrogate] = {
@@ -88,9 +130,9 @@ A_FEW: dict[str, Surrogate] = {
     "exponential": Exponential(),
 }
 
-FEW_PAIRS: dict[str, tuple[Surrogate, Form]] = {
-    f"{form_name}-{name}": (surrogate, form)
-    for form_name, form in FORMS.items()
-    for name, surrogate in A_FEW.items()
-    if allows(form, surrogate)
-}
+FEW_PAIRS = pairs_of(A_FEW)
+
+every_surrogate = each("phi", SURROGATES, SHORT)
+every_linear_core = each("phi", LC_SURROGATES, SHORT_LC)
+every_pair = each(("phi", "form"), PAIRS, SHORT_PAIRS)
+a_few_pairs = each(("phi", "form"), FEW_PAIRS, short_pairs(FEW_PAIRS, A_FEW, "logistic_core"))

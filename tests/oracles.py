@@ -8,7 +8,7 @@ import torch
 from scipy.optimize import minimize
 from torch import Tensor
 
-from linearcore.forms import Centered, Form, Kept, Labels, LogOdds, Pairwise
+from linearcore.forms import Centered, Form, Labels, LogOdds, Pairwise, SavedTensors
 from linearcore.forms import row_losses as form_rows
 from linearcore.kernels import resolve_backend
 from linearcore.surrogates import Surrogate
@@ -39,19 +39,19 @@ class Bound(NamedTuple):
     surrogate: Surrogate
 
     def hard(self, scores: Tensor, labels: Labels) -> Tensor:
-        return self.form.hard(self.surrogate, scores, labels)
+        return self.form.hard_losses(self.surrogate, scores, labels)
 
     def soft(self, scores: Tensor, labels: Labels, chunk: slice) -> Tensor:
-        return self.form.soft(self.surrogate, scores, labels, chunk)
+        return self.form.soft_losses(self.surrogate, scores, labels, chunk)
 
-    def hard_forward(self, scores: Tensor, labels: Labels) -> tuple[Tensor, Kept]:
+    def hard_forward(self, scores: Tensor, labels: Labels) -> tuple[Tensor, SavedTensors]:
         return self.form.hard_forward(self.surrogate, scores, labels, fused=None)
 
-    def hard_gradient(self, scores: Tensor, labels: Labels, kept: Kept, upstream: Tensor) -> Tensor:
-        return self.form.hard_gradient(self.surrogate, scores, labels, kept, upstream, fused=None)
+    def hard_gradient(self, scores: Tensor, labels: Labels, saved: SavedTensors, grad_output: Tensor) -> Tensor:
+        return self.form.hard_gradient(self.surrogate, scores, labels, saved, grad_output, fused=None)
 
     def sampled(self, own: Tensor, others: Tensor, log_weight: Tensor, num_classes: int | Tensor) -> Tensor:
-        return self.form.sampled(self.surrogate, own, others, log_weight, num_classes)
+        return self.form.sampled_losses(self.surrogate, own, others, log_weight, num_classes)
 
     def rows(self, scores: Tensor, labels: Labels, backend: str = "auto") -> Tensor:
         others = (labels.probability, labels.weight, labels.margin)

@@ -15,6 +15,7 @@ from torch.func import functional_call, grad, jvp, vmap
 
 from linearcore.heads import ChainCRF, ChainHead, ChainSSVM, LinearCoreChain
 from linearcore.structures import Constraints
+from tests.cases import each
 
 needs_compiler = pytest.mark.skipif(not (shutil.which("g++") or shutil.which("clang++")), reason="no C++ compiler")
 
@@ -78,8 +79,15 @@ def same(found: list[Tensor], expected: list[Tensor], tolerance: float = 1e-11) 
         torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("make", LINEAR_CORE.values(), ids=LINEAR_CORE.keys())
-@pytest.mark.parametrize("mask", (MASK, None), ids=("mask", "no mask"))
+@each(
+    ("make", "mask"),
+    {
+        f"{name}-{kind}": (LINEAR_CORE[name], mask)
+        for name in LINEAR_CORE
+        for kind, mask in (("mask", MASK), ("no mask", None))
+    },
+    ("lc-mask", "lc-no mask", "lc-pairwise-mask", "lc-constrained-mask", "lc-unary-low-rank-mask"),
+)
 def test_linear_core_compiles_in_one_graph(make: Make, mask: Tensor | None) -> None:
     """Though it validates: while compiling there are no numbers to look at."""
     head = head_of(make)
@@ -90,7 +98,7 @@ def test_linear_core_compiles_in_one_graph(make: Make, mask: Tensor | None) -> N
 
 
 @needs_compiler
-@pytest.mark.parametrize("options", ({}, {"rank": 2, "unary": 0.5}), ids=("full matrix", "low rank"))
+@each("options", {"full matrix": {}, "low rank": {"rank": 2, "unary": 0.5}}, ("low rank",))
 def test_linear_core_through_inductor(options: dict[str, object]) -> None:
     """A network and its head in one graph, float32 as in training, inside autocast."""
     torch.manual_seed(0)
@@ -108,7 +116,7 @@ def test_linear_core_through_inductor(options: dict[str, object]) -> None:
         torch.testing.assert_close(found, expected, rtol=5e-2, atol=2e-2)
 
 
-@pytest.mark.parametrize("make", OTHERS.values(), ids=OTHERS.keys())
+@each("make", OTHERS, ("crf-constrained", "ssvm"))
 def test_the_other_heads_compile_in_parts(make: Make) -> None:
     head = head_of(make)
     compiled = torch.compile(head, backend="aot_eager")
@@ -127,10 +135,15 @@ class Decoder(nn.Module):
         return found
 
 
-@pytest.mark.parametrize(
-    ("name", "options"), (("viterbi", {}), ("kbest", {"k": 3}), ("beam", {"width": 4})), ids=("viterbi", "kbest", "beam")
+@each(
+    ("name", "options", "batch_first"),
+    {
+        f"{name}-{'batch' if batch_first else 'time'} first": (name, options, batch_first)
+        for name, options in (("viterbi", {}), ("kbest", {"k": 3}), ("beam", {"width": 4}))
+        for batch_first in (False, True)
+    },
+    ("viterbi-batch first", "kbest-time first", "beam-time first"),
 )
-@pytest.mark.parametrize("batch_first", (False, True), ids=("time first", "batch first"))
 def test_decoding_is_exported_for_any_batch_size(name: str, options: dict[str, int], batch_first: bool) -> None:
     head = ChainCRF(NUM_TAGS, batch_first, constraints=CONSTRAINTS)
     decoder, axis = Decoder(head, name, options), 0 if batch_first else 1
@@ -204,7 +217,7 @@ class Marginals(nn.Module):
         return self.head.marginals(emissions, mask), self.head.confidence(emissions, mask), self.head(emissions, tags, mask)
 
 
-@pytest.mark.parametrize("batch_first", (False, True))
+@each("batch_first", {"time first": False, "batch first": True}, ("batch first",))
 def test_marginals_and_confidence_are_exported(batch_first: bool) -> None:
     module = Marginals(ChainCRF(4, batch_first=batch_first))
     mask = torch.tensor([[True, True, False], [True, False, True]])

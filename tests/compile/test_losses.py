@@ -15,10 +15,9 @@ from torch.autograd import forward_ad
 from torch.func import functional_call, grad, hessian, jvp, vmap
 
 from linearcore import BinaryLinearCoreLoss, Form, LinearCore, LinearCoreLoss, Surrogate, binary_loss, multiclass_loss
-from tests.cases import FEW_PAIRS
+from tests.cases import a_few_pairs, each
 
 every_form = pytest.mark.parametrize("form", ("pairwise", "centered", "logodds"))
-a_few_pairs = pytest.mark.parametrize(("phi", "form"), FEW_PAIRS.values(), ids=FEW_PAIRS.keys())
 needs_compiler = pytest.mark.skipif(not (shutil.which("g++") or shutil.which("clang++")), reason="no C++ compiler")
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -52,9 +51,16 @@ def same_compiled(loss: Callable[..., Tensor], *arguments: Tensor, backend: str,
         torch.testing.assert_close(ours, eager, rtol=rtol, atol=rtol)
 
 
-@every_form
-@pytest.mark.parametrize("target", (INDEX, PROBABILITY), ids=("hard", "soft"))
-@pytest.mark.parametrize("options", ({}, EVERYTHING), ids=("plain", "everything"))
+@each(
+    ("form", "target", "options"),
+    {
+        f"{form}-{kind}-{asked}": (form, target, options)
+        for form in ("pairwise", "centered", "logodds")
+        for kind, target in (("hard", INDEX), ("soft", PROBABILITY))
+        for asked, options in (("plain", {}), ("everything", EVERYTHING))
+    },
+    ("pairwise-soft-everything", "centered-hard-everything", "logodds-hard-plain", "logodds-soft-everything"),
+)
 def test_multiclass_loss(form: str, target: Tensor, options: dict[str, object]) -> None:
     same_compiled(lambda s, t: multiclass_loss(s, t, form=form, **options), SCORES, target, backend="aot_eager")
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from linearcore.surrogates import ConvolutionalFenchelYoung, ExponentialBase, Hinge, LinearCore, SmoothedHinge, Surrogate
-from tests.cases import ALGEBRAIC, SURROGATES
+from tests.cases import ALGEBRAIC, every_surrogate
 
 METHODS = ("value", "derivative", "curvature", "posterior")
 
@@ -25,7 +25,6 @@ REPRESENTATIVE: dict[str, Surrogate] = {
 }
 
 representative = pytest.mark.parametrize("phi", REPRESENTATIVE.values(), ids=REPRESENTATIVE.keys())
-every_surrogate = pytest.mark.parametrize("phi", SURROGATES.values(), ids=SURROGATES.keys())
 needs_compiler = pytest.mark.skipif(not (shutil.which("g++") or shutil.which("clang++")), reason="no C++ compiler")
 
 

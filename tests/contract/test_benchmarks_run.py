@@ -1,15 +1,20 @@
-"""Every benchmark runs from the command line at toy size, writes a record, and refuses bad input in one line."""
+"""Every benchmark runs from the command line at toy size, writes a record, and refuses bad input in one line.
+
+A Python of its own costs seconds, so `make test` runs one benchmark and asks all of them for their help in this one.
+"""
 
 import argparse
 import importlib
 import json
 import lzma
+import runpy
 import sys
 from pathlib import Path
 
 import pytest
 
 from linearcore.runtime import _record
+from tests.cases import each
 from tests.fresh_python import fresh_python
 from tests.tagged_text import conllu, sentences
 
@@ -39,7 +44,7 @@ SCRIPTS = {
 }
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
+@each("script", {script: script for script in SCRIPTS}, ("chain.py",))
 def test_it_runs_and_writes_a_record_without_machine_paths(script, tmp_path):
     out = tmp_path / "record.json"
     done = fresh_python(str(BENCHMARKS / script), *SCRIPTS[script], "--out", str(out), OMP_NUM_THREADS="1")
@@ -50,10 +55,14 @@ def test_it_runs_and_writes_a_record_without_machine_paths(script, tmp_path):
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_help_names_every_option_and_an_example(script):
-    done = fresh_python(str(BENCHMARKS / script), "--help")
-    assert done.returncode == 0
-    assert "--out" in done.stdout and "--allow-dirty" in done.stdout and f"benchmarks/{script} --" in done.stdout
+def test_help_names_every_option_and_an_example(script, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    monkeypatch.setattr(sys, "argv", [str(BENCHMARKS / script), "--help"])
+    with pytest.raises(SystemExit) as stopped:
+        runpy.run_path(str(BENCHMARKS / script), run_name="__main__")
+    assert stopped.value.code == 0
+    said = capsys.readouterr().out
+    assert "--out" in said and "--allow-dirty" in said and f"benchmarks/{script} --" in said
 
 
 def test_a_record_to_be_committed_is_refused_for_code_that_is_not(monkeypatch, capsys, tmp_path):
@@ -87,6 +96,7 @@ def test_a_record_to_be_committed_is_refused_for_code_that_is_not(monkeypatch, c
     assert not parsed().allow_dirty
 
 
+@pytest.mark.slow
 def test_one_line_says_in_one_line_what_to_do_without_the_data_folder():
     done = fresh_python(str(BENCHMARKS / "one_line.py"), "--quick", "--data", "no-such-folder", "--allow-dirty")
     assert done.returncode == 2
@@ -94,6 +104,7 @@ def test_one_line_says_in_one_line_what_to_do_without_the_data_folder():
     assert "--data" in done.stderr and "--sets digits,many" in done.stderr
 
 
+@pytest.mark.slow
 def test_wrong_labels_says_in_one_line_what_to_do_without_the_data_folder():
     done = fresh_python(str(BENCHMARKS / "wrong_labels.py"), "--quick", "--data", "no-such-folder", "--allow-dirty")
     assert done.returncode == 2
@@ -101,6 +112,7 @@ def test_wrong_labels_says_in_one_line_what_to_do_without_the_data_folder():
     assert "--data" in done.stderr and "--sets digits" in done.stderr
 
 
+@pytest.mark.slow
 def test_decoding_says_in_one_line_what_to_do_without_the_data_folder():
     done = fresh_python(str(BENCHMARKS / "decoding.py"), "--quick", "--data", "no-such-folder", "--allow-dirty")
     assert done.returncode == 2
@@ -108,6 +120,7 @@ def test_decoding_says_in_one_line_what_to_do_without_the_data_folder():
     assert "--data" in done.stderr and "--sets generated" in done.stderr
 
 
+@pytest.mark.slow
 def test_tagging_trains_all_losses_records_each_run_and_does_none_twice(tmp_path):
     (tmp_path / "tagging").mkdir()
     for seed, part in enumerate(("train", "dev", "test")):
@@ -126,18 +139,21 @@ def test_tagging_trains_all_losses_records_each_run_and_does_none_twice(tmp_path
     assert (tmp_path / "tagging_ewt.json").read_text("utf-8") == text
 
 
+@pytest.mark.slow
 def test_core_width_says_in_one_line_what_is_wrong():
     for words, advice in ((["--data", "no-such-folder"], "--quick"), (["--quick", "--seeds", "0"], "positive numbers")):
         done = fresh_python(str(BENCHMARKS / "core_width.py"), *words, "--allow-dirty")
         assert done.returncode == 2 and advice in done.stderr and len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_tagging_says_in_one_line_what_to_do_without_the_data_folder():
     for words, advice in ((["--data", "no-such-folder"], "--data DIR"), (["--data", ".", "--sets", "greek"], "known: ewt")):
         done = fresh_python(str(BENCHMARKS / "tagging.py"), *words, "--allow-dirty")
         assert done.returncode == 2 and advice in done.stderr and len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_one_line_trains_seeds_side_by_side_as_it_would_one_by_one():
     code = f"""
 import sys; sys.path.insert(0, {str(BENCHMARKS)!r})
@@ -153,6 +169,7 @@ assert len(set(together)) > 1, together
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_proposals_says_in_one_line_what_to_do_without_the_data_folder():
     words = ("--quick", "--sets", "turkish", "--data", "no-such-folder", "--allow-dirty")
     done = fresh_python(str(BENCHMARKS / "proposals.py"), *words)
@@ -161,6 +178,7 @@ def test_proposals_says_in_one_line_what_to_do_without_the_data_folder():
     assert "--data" in done.stderr and "--sets chains" in done.stderr
 
 
+@pytest.mark.slow
 def test_proposals_refuses_one_file_for_two_records(tmp_path):
     out = str(tmp_path / "record.json")
     done = fresh_python(str(BENCHMARKS / "proposals.py"), "--quick", "--sets", "chains,turkish", "--out", out)
@@ -180,6 +198,7 @@ def write_treebank(folder: Path, name: str, sentences: int) -> None:
         file.write("\n".join(texts))
 
 
+@pytest.mark.slow
 def test_every_ninth_sentence_of_a_turkish_file_is_dev_and_every_tenth_test(tmp_path):
     # 23 and 12 sentences: numbered on from one file to the next the parts would be others.
     write_treebank(tmp_path, "tr_web", 23)
@@ -199,6 +218,7 @@ assert parts["train"][0] == [("tr_web1", "A|n=1"), ("tr_web", "B|_")], parts["tr
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_an_interrupted_study_of_proposals_goes_on_from_its_folder(tmp_path):
     write_treebank(tmp_path, "tr_web", 20)
     write_treebank(tmp_path, "tr_wiki", 20)
@@ -232,6 +252,7 @@ def test_an_interrupted_study_of_proposals_goes_on_from_its_folder(tmp_path):
     assert len(rows) > 5 and all(len(row["tests"]) == 2 and row["steps"] > 0 for row in rows)
 
 
+@pytest.mark.slow
 def test_a_bias_is_told_from_the_noise_of_its_measurement():
     code = f"""
 import sys; sys.path.insert(0, {str(BENCHMARKS)!r})
@@ -251,6 +272,7 @@ for row in (unbiased, biased):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_interrupted_variants_of_chains_go_on_from_their_folder(tmp_path):
     work, found = tmp_path / "work", []
     for attempt in range(2):
@@ -276,6 +298,7 @@ def test_interrupted_variants_of_chains_go_on_from_their_folder(tmp_path):
     assert found[0] == found[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "options", "words"),
     [

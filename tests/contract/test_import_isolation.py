@@ -1,7 +1,5 @@
 """`import linearcore` is cheap, quiet and leaves no trace."""
 
-import pytest
-
 from tests.fresh_python import fresh_python
 
 OPTIONAL = (
@@ -81,36 +79,39 @@ assert noise.symmetric(labels, 0.2, num_classes=5, seed=0).labels.shape == label
 """
 
 
-def test_torch_and_numpy_are_enough_to_train():
-    run = fresh_python("-c", ONLY_TORCH_AND_NUMPY + TRAINS)
-    assert (run.returncode, run.stderr) == (0, "")
+SAVES = """
+import pathlib, linearcore.runtime as runtime
+try:
+    runtime.write_store(pathlib.Path("nowhere"), "x", settings={}, tensors={})
+except ImportError as error:
+    print(error)
+"""
+
+COMMANDS = """
+from linearcore.cli import main
+for words in ([], ["--help"], ["tag", "train"]):
+    try:
+        main(words)
+    except SystemExit as stopped:
+        assert stopped.code == 2
+"""
 
 
-@pytest.mark.parametrize("words", [[], ["--help"], ["tag", "train"]])
-def test_with_torch_and_numpy_alone_the_command_says_what_to_install(words):
-    run = fresh_python("-c", ONLY_TORCH_AND_NUMPY + f"from linearcore.cli import main; main({words})")
-    assert (run.returncode, run.stdout) == (2, "")
-    assert run.stderr.count("\n") == 1 and run.stderr.endswith("run pip install 'linearcore[cli]'\n")
+def test_torch_and_numpy_are_enough_to_train_and_the_rest_says_what_to_install():
+    """In one Python, since each costs seconds."""
+    run = fresh_python("-c", ONLY_TORCH_AND_NUMPY + TRAINS + SAVES + COMMANDS)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.rstrip().endswith("safetensors not installed; run pip install 'linearcore[tagging]'")
+    lines = run.stderr.splitlines()
+    assert len(lines) == 3 and all(line.endswith("run pip install 'linearcore[cli]'") for line in lines)
 
 
-def test_without_safetensors_saving_says_what_to_install(tmp_path):
-    code = "import pathlib, linearcore.runtime as runtime\n"
-    code += f"runtime.write_store(pathlib.Path({str(tmp_path)!r}), 'x', settings={{}}, tensors={{}})"
-    run = fresh_python("-c", ONLY_TORCH_AND_NUMPY + code)
-    assert run.returncode == 1
-    assert run.stderr.rstrip().endswith("safetensors not installed; run pip install 'linearcore[tagging]'")
-
-
-@pytest.mark.parametrize(
-    "module",
-    [
-        *("linearcore", "linearcore.noise", "linearcore.structures", "linearcore.analysis"),
-        *("linearcore.cleaning", "linearcore.tagging", "linearcore.runtime", "linearcore.cli"),
-        *("linearcore_paper.vision", "linearcore_paper.experiments"),
-    ],
-)
-def test_nothing_optional_is_imported(module):
-    run = fresh_python("-c", LISTS_NEW_MODULES.format(module=module))
+def test_nothing_optional_is_imported():
+    """By any of these packages; one Python for all, since each would cost seconds."""
+    packages = ["noise", "structures", "analysis", "cleaning", "tagging", "runtime", "cli"]
+    modules = ["linearcore", *(f"linearcore.{name}" for name in packages)]
+    modules += ["linearcore_paper.vision", "linearcore_paper.experiments"]
+    run = fresh_python("-c", LISTS_NEW_MODULES.format(module=", ".join(modules)))
     assert run.returncode == 0, run.stderr
     new = run.stdout.split()
     assert "linearcore" in new
@@ -123,11 +124,6 @@ def test_commands_import_no_extra_but_their_own():
     assert not set(run.stdout.split()) & (set(OPTIONAL) - {"typer", "rich"})
 
 
-def test_random_streams_and_settings_are_left_alone():
-    run = fresh_python("-c", COMPARES_STATE)
-    assert run.returncode == 0, run.stderr
-
-
-def test_import_prints_and_warns_nothing():
-    run = fresh_python("-W", "error", "-c", "import torch, linearcore")
+def test_import_prints_and_warns_nothing_and_leaves_random_streams_and_settings_alone():
+    run = fresh_python("-W", "error", "-c", COMPARES_STATE)
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")

@@ -39,10 +39,10 @@ class Strongest(Form):
 
     name: ClassVar[str] = "strongest"
 
-    def hard(self, surrogate: Surrogate, scores: Tensor, labels: Labels) -> Tensor:
+    def hard_losses(self, surrogate: Surrogate, scores: Tensor, labels: Labels) -> Tensor:
         assert labels.index is not None
-        margin = self.lead(scores, labels.index)
-        delta = labels.own_margin(scores)
+        margin = self.decision_margin(scores, labels.index)
+        delta = labels.label_margin(scores)
         return surrogate._value(margin if delta is None else margin - delta.squeeze(-1))
 
 
@@ -93,7 +93,7 @@ class Against(Form):
     name: ClassVar[str] = "against"
     factor: Tensor | float = 1.0
 
-    def hard(self, surrogate: Surrogate, scores: Tensor, labels: Labels) -> Tensor:
+    def hard_losses(self, surrogate: Surrogate, scores: Tensor, labels: Labels) -> Tensor:
         assert labels.index is not None
         own = scores.gather(-1, labels.index.unsqueeze(-1)).squeeze(-1)
         return surrogate._value(self.factor * (own - scores.mean(-1)))
@@ -238,7 +238,7 @@ def test_a_cost_in_a_search() -> None:
     head = lc.ChainSSVM(4, cost=Distance()).double()
     scores, costs = every_score(head), 2 * SPACE.cost(Distance()) @ TRUTH
     torch.testing.assert_close(head.loss(EMISSIONS, TAGS, reduction="sum").detach(), (scores + costs - scores @ TRUTH).max())
-    with pytest.raises(ValueError, match=r"`cost` must be a sum over sites, or 1 for every wrong answer, .*, got Tenth"):
+    with pytest.raises(ValueError, match=r"`cost` must be a sum over positions, or 1 for every wrong sequence, got Tenth"):
         lc.ChainSSVM(4, cost=Tenth())
 
 
@@ -250,13 +250,13 @@ def test_a_cost_in_the_estimators(form: str, cost: Cost) -> None:
     how = {"form": form, "num_samples": 1000, "generator": stream}
     found = torch.stack([head.structured(EMISSIONS, TAGS, objective="raw", **how) for _ in range(40)]).detach()
     assert abs(float(found.mean()) - float(exact)) < 4 * float(found.std()) / math.sqrt(40)
-    with pytest.raises(ValueError, match="`cost` must declare its `log_similarity_mass` to be normalised, got "):
+    with pytest.raises(ValueError, match="`cost` must define `log_similarity_mass` for the normalised objective, got "):
         head.structured(EMISSIONS, TAGS, **how)
 
 
 def test_a_cost_without_weights_of_sites() -> None:
     head = lc.LinearCoreChain(4, cost=Distance()).double()
-    with pytest.raises(ValueError, match="`cost` must have a weight for each site, got Distance; take 'hamming', or"):
+    with pytest.raises(ValueError, match="`cost` must define `site_weight`, got Distance; use 'hamming', or"):
         head.loss(EMISSIONS, TAGS)
 
 

@@ -13,6 +13,7 @@ import torch
 
 from linearcore.losses import Centered, Form, LogOdds, Pairwise, multiclass_loss
 from linearcore.surrogates import LinearCore, Logistic, Surrogate
+from tests.cases import each
 from tests.oracles import Bound, minimal_risk, regret_ratio
 
 Real = mp.mpf
@@ -198,8 +199,15 @@ def test_centered_loses_the_rate_with_two_sides() -> None:
     assert ratios == pytest.approx((0.084, 0.033, 0.016, 0.008, 0.003), abs=1.5e-3)
 
 
-@pytest.mark.parametrize("tau", (0.5, 1.0, 2.0))
-@pytest.mark.parametrize("base", ("logistic", "exponential", "truncated_quadratic", "gamma"))
+@each(
+    ("base", "tau"),
+    {
+        f"{base}-{tau}": (base, tau)
+        for base in ("logistic", "exponential", "truncated_quadratic", "gamma")
+        for tau in (0.5, 1.0, 2.0)
+    },
+    ("logistic-1.0", "exponential-0.5", "truncated_quadratic-2.0", "gamma-0.5"),
+)
 def test_centered_keeps_the_linear_bound(base: str, tau: float) -> None:
     """Surrogate regret ≥ τ · 0-1 regret for every prediction; close ties are where the other forms lose it."""
     bound = Bound(Centered(normalize=False), LinearCore(base, tau))

@@ -9,11 +9,10 @@ from collections.abc import Callable
 
 import mpmath as mp
 import numpy as np
-import pytest
 
 from linearcore.analysis import transform
 from linearcore.surrogates import Hinge, LinearCore, SmoothedHinge, Surrogate
-from tests.cases import SURROGATES
+from tests.cases import SHORT, SURROGATES, each
 from tests.golden.test_surrogates import CLASSICAL, DEFINITIONS, quartic
 
 Real = mp.mpf
@@ -82,7 +81,7 @@ def reference(phi: Function, t: float) -> Real:
     return phi(mp.mpf(0)) - infimum(lambda u: (1 - bias) / 2 * phi(-u) + (1 + bias) / 2 * phi(u), mp.mpf(0), mp.mpf(10) ** 6)
 
 
-@pytest.mark.parametrize("name", SURROGATES)
+@each("name", {name: name for name in SURROGATES}, SHORT)
 def test_transform_is_exact(name: str) -> None:
     got = transform(SURROGATES[name], GRID)
     with mp.workdps(50):
@@ -92,7 +91,7 @@ def test_transform_is_exact(name: str) -> None:
             assert abs(value - true) <= TOLERANCE, (t, value, mp.nstr(true, 20))
 
 
-@pytest.mark.parametrize("name", SURROGATES)
+@each("name", {name: name for name in SURROGATES}, SHORT)
 def test_transform_of_a_sure_label_is_all_there_is_to_lose(name: str) -> None:
     surrogate = SURROGATES[name]
     with mp.workdps(50):

@@ -20,6 +20,7 @@ from linearcore import ChainCRF, LinearCoreChain, multiclass_loss
 from linearcore.heads import ChainHead
 from linearcore.kernels import fused, fused_for, local_scores, log_partition, viterbi
 from linearcore.structures import Chain, Constraints, Hamming, Sites
+from tests.cases import each
 from tests.kernels.paths import DEVICE
 
 
@@ -59,7 +60,7 @@ def test_they_are_found_for_float32_and_narrower_only() -> None:
 
 
 @pytest.mark.parametrize("has_margin", (False, True))
-@pytest.mark.parametrize("num_classes", (1, 2, 3, 70, 2048, 2500))
+@each("num_classes", {str(number): number for number in (1, 2, 3, 70, 2048, 2500)}, ("1", "3", "2500"))
 def test_log_odds_of_rows(num_classes: int, has_margin: bool, used: set[str]) -> None:
     scores = drawn(8, num_classes)
     scores[0] *= 1e4
@@ -91,6 +92,8 @@ def test_half_precision_rows_are_read_as_they_are_and_summed_in_float32(used: se
     assert used
 
 
+#: (length, chains, tags) of what is decoded: one tag, two, and more tags than a block has.
+DECODED = ((1, 1, 1), (2, 3, 2), (6, 5, 7), (4, 20, 130), (3, 9, 1030))
 HEADS = {
     "plain": {},
     "batch first": {"batch_first": True},
@@ -107,8 +110,11 @@ def step(head: LinearCoreChain, emissions: Tensor, tags: Tensor) -> tuple[Tensor
     return loss.detach(), *torch.autograd.grad(loss, (leaf, *head.parameters()))
 
 
-@pytest.mark.parametrize("has_holes", (False, True))
-@pytest.mark.parametrize("options", HEADS.values(), ids=HEADS.keys())
+@each(
+    ("options", "has_holes"),
+    {f"{name}-{has_holes}": (options, has_holes) for name, options in HEADS.items() for has_holes in (False, True)},
+    ("plain-False", *(f"{name}-True" for name in HEADS)),
+)
 def test_local_log_odds(
     options: dict[str, object], has_holes: bool, used: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,8 +172,11 @@ def test_local_scores(size: tuple[int, int, int], used: set[str]) -> None:
     assert used == {"local_scores"}
 
 
-@pytest.mark.parametrize("is_full", (False, True))
-@pytest.mark.parametrize("size", ((1, 1, 1), (6, 5, 7), (4, 20, 130)))
+@each(
+    ("size", "is_full"),
+    {f"{size}-{full}": (size, full) for size in ((1, 1, 1), (6, 5, 7), (4, 20, 130)) for full in (False, True)},
+    ("(1, 1, 1)-True", "(6, 5, 7)-True", "(6, 5, 7)-False", "(4, 20, 130)-False"),
+)
 def test_recursion(size: tuple[int, int, int], is_full: bool, used: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
     length, batch, num_tags = size
     mask = torch.rand(length, batch, generator=torch.Generator().manual_seed(3), device="cpu").to(DEVICE) < 0.6
@@ -182,21 +191,24 @@ def test_recursion(size: tuple[int, int, int], is_full: bool, used: set[str], mo
         return values.detach(), *torch.autograd.grad(values, leaves, drawn(batch, seed=5))
 
     found = step()
-    assert used == {"forwards", "backwards"}
+    assert used == {"forward_recursion", "backward_recursion"}
     monkeypatch.setattr(backend_module, "fused_for", lambda *_: None)
     for ours, twin in zip(found, step(), strict=True):
         close(ours, twin)
 
 
 def test_many_chains_are_left_to_the_library(used: set[str]) -> None:
-    batch = partition_module.MOST_FUSED_CHAINS + 1
+    batch = partition_module.MAX_FUSED_BATCH + 1
     chain = Chain(drawn(3), drawn(3, 3), drawn(3))
     log_partition(drawn(2, batch, 3), chain, torch.ones(2, batch, dtype=torch.bool))
     assert not used
 
 
-@pytest.mark.parametrize("parts", (1, 32))
-@pytest.mark.parametrize("size", ((1, 1, 1), (2, 3, 2), (6, 5, 7), (4, 20, 130), (3, 9, 1030)))
+@each(
+    ("size", "parts"),
+    {f"{size}-{parts}": (size, parts) for size in DECODED for parts in (1, 32)},
+    ("(1, 1, 1)-1", "(2, 3, 2)-32", "(6, 5, 7)-1", "(6, 5, 7)-32", "(4, 20, 130)-1"),
+)
 def test_exact_decoding(size: tuple[int, int, int], parts: int, used: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(max_product_module, "MOST_PARTS", parts)
     monkeypatch.setattr(max_product_module, "WIDE", 512)
@@ -269,7 +281,7 @@ def test_a_crf_takes_emissions_whose_tags_are_not_adjacent_in_memory(used: set[s
     expected = step(head.double(), emissions.double(), tags)
     for ours, exact in zip(step(head.float(), strided, tags), expected, strict=True):
         close(ours, exact)
-    assert "forwards" in used
+    assert "forward_recursion" in used
     close(head.marginals(strided), head.double().marginals(emissions.double()))
     close(head.float().confidence(strided, tags=tags), head.double().confidence(emissions.double(), tags=tags))
 
@@ -317,7 +329,7 @@ def test_a_chain_of_one_tag(used: set[str]) -> None:
     assert "local_log_odds" in used and not any(part.any() for part in found)
 
 
-@pytest.mark.parametrize("batch", (4, partition_module.MOST_FUSED_CHAINS + 1))
+@pytest.mark.parametrize("batch", (4, partition_module.MAX_FUSED_BATCH + 1))
 def test_the_crf_has_full_precision_at_every_batch_size(batch: int) -> None:
     emissions, chain = drawn(3, batch, 200), Chain(drawn(200), drawn(200, 200, seed=1), drawn(200, seed=2))
     mask = torch.ones(3, batch, dtype=torch.bool)

@@ -10,16 +10,15 @@ from itertools import product
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 
 from linearcore.losses import Form, binary_loss, multiclass_loss
 from linearcore.surrogates import Surrogate
-from tests.cases import A_FEW, FEW_PAIRS, PAIRS, SURROGATES
+from tests.cases import A_FEW, PAIRS, a_few_pairs, every_pair, every_surrogate
 
-every_pair = pytest.mark.parametrize(("phi", "form"), PAIRS.values(), ids=PAIRS.keys())
-a_few_pairs = pytest.mark.parametrize(("phi", "form"), FEW_PAIRS.values(), ids=FEW_PAIRS.keys())
-every_surrogate = pytest.mark.parametrize("phi", SURROGATES.values(), ids=SURROGATES.keys())
 both_backends = pytest.mark.parametrize("backend", ("reference", "eager"))
 
 GENERATOR = torch.Generator().manual_seed(7)
@@ -52,6 +51,27 @@ def same(results: list[tuple[Tensor, Tensor]]) -> None:
 @every_target
 def test_eager_is_the_reference(phi: Surrogate, form: Form, target: Tensor) -> None:
     same(both(SCORES, target, UPSTREAM, surrogate=phi, form=form))
+
+
+@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@given(
+    pair=st.sampled_from(sorted(PAIRS)),
+    target=st.sampled_from(sorted(TARGETS)),
+    smoothing=st.sampled_from((0.0, 0.2)),
+    given_tensors=st.sets(st.sampled_from(("class_margin", "weight", "sample_weight"))),
+    missing=st.booleans(),
+)
+def test_eager_is_the_reference_for_any_pair_and_options(
+    pair: str, target: str, smoothing: float, given_tensors: set[str], missing: bool
+) -> None:
+    phi, form = PAIRS[pair]
+    tensors = {"class_margin": MARGIN, "weight": MARGIN.exp(), "sample_weight": UPSTREAM.abs()}
+    options = {name: tensors[name] for name in given_tensors}
+    scores, wanted = SCORES, TARGETS[target]
+    if missing and smoothing == 0:  # Smoothing gives every class a share, also one that is masked out.
+        scores = SCORES.masked_fill(torch.eye(6, 5).bool(), -math.inf)
+        wanted = INDEX if target == "hard" else PROBABILITY.masked_fill(torch.eye(6, 5).bool(), 0.0)
+    same(both(scores, wanted, UPSTREAM, surrogate=phi, form=form, label_smoothing=smoothing, **options))
 
 
 @a_few_pairs

@@ -21,6 +21,7 @@ from torch.func import functional_call
 from linearcore.heads import ChainCRF, ChainHead, ChainSSVM, LinearCoreChain
 from linearcore.structures import Constraints, Hamming
 from linearcore.surrogates import Exponential, LinearCore
+from tests.cases import each
 
 NUM_TAGS = 4
 #: The tags of the batch below obey.
@@ -49,7 +50,9 @@ HEADS: dict[str, Make] = {
     "ssvm-constrained": partial(ChainSSVM, NUM_TAGS, constraints=CONSTRAINTS),
     "ssvm-low-rank": partial(ChainSSVM, NUM_TAGS, rank=2),
 }
-every_head = pytest.mark.parametrize("make", HEADS.values(), ids=HEADS.keys())
+#: One head of each loss, and one for each option.
+SHORT = ("lc", "lc-pairwise", "lc-weighted", "lc-constrained", "lc-low-rank", "lc-unary", "crf", "crf-constrained", "ssvm")
+every_head = each("make", HEADS, SHORT)
 
 #: One a chain: on to the end, cut off, with holes, one tag alone.
 MASK = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [1, 0, 0, 1, 1], [1, 0, 0, 0, 0]]).bool().t()

@@ -9,14 +9,14 @@ from itertools import pairwise
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 
 from linearcore.surrogates import BASES, ConvolutionalFenchelYoung, LinearCore, SmoothedHinge, Surrogate
-from tests.cases import ALGEBRAIC, LC_SURROGATES, SURROGATES
+from tests.cases import ALGEBRAIC, SURROGATES, every_linear_core, every_surrogate
 
-every_surrogate = pytest.mark.parametrize("phi", SURROGATES.values(), ids=SURROGATES.keys())
-every_linear_core = pytest.mark.parametrize("phi", LC_SURROGATES.values(), ids=LC_SURROGATES.keys())
 every_base = pytest.mark.parametrize("base", (*BASES.values(), ALGEBRAIC), ids=(*BASES, "algebraic"))
 
 
@@ -81,6 +81,23 @@ def test_value_is_the_integral_of_derivative(phi: Surrogate) -> None:
         slope = phi.derivative(u.clamp(a, b - 1e-12))
         rise = float(torch.trapezoid(slope, u))
         assert rise == pytest.approx(float(phi.value(b)) - float(phi.value(a)), rel=1e-5, abs=1e-6)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@given(
+    base=st.sampled_from((*BASES.values(), ALGEBRAIC)),
+    sides=st.sampled_from((1, 2)),
+    tau=st.floats(0.05, 5.0),
+    sharpness=st.floats(0.1, 10.0),
+)
+def test_closed_forms_agree_at_any_setting(base, sides: int, tau: float, sharpness: float) -> None:
+    """Away from the knots, where the last bit decides which side of them a margin is on."""
+    phi = LinearCore(base, tau, sides, sharpness)
+    u = away_from_knots(phi).requires_grad_()
+    slope = slope_by_autograd(phi.value(u), u, create_graph=True)
+    torch.testing.assert_close(slope, phi.derivative(u), rtol=1e-11, atol=1e-12)
+    torch.testing.assert_close(slope_by_autograd(slope, u), phi.curvature(u), rtol=1e-11, atol=1e-11)
+    test_sharpness_is_a_rescaling(phi)
 
 
 @every_linear_core

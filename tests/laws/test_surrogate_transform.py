@@ -11,14 +11,13 @@ import torch
 from torch import Tensor
 
 from linearcore.surrogates import BASES, ConvolutionalFenchelYoung, Hinge, LinearCore, Logistic, SmoothedHinge, Surrogate
-from tests.cases import ALGEBRAIC, LC_SURROGATES, SURROGATES
+from tests.cases import ALGEBRAIC, SHORT, SURROGATES, each, every_linear_core, every_surrogate
 
-every_surrogate = pytest.mark.parametrize("phi", SURROGATES.values(), ids=SURROGATES.keys())
-every_linear_core = pytest.mark.parametrize("phi", LC_SURROGATES.values(), ids=LC_SURROGATES.keys())
 both_sides = pytest.mark.parametrize("sides", (1, 2))
 
 BENT = {name: base for name, base in (BASES | {"algebraic": ALGEBRAIC}).items() if not base.left.is_flat_at_zero}
 SMOOTH = {name: phi for name, phi in SURROGATES.items() if phi.is_c1}
+every_smooth = each("phi", SMOOTH, (name for name in SHORT if name in SMOOTH))
 
 
 def minimiser(phi: Surrogate, t: Tensor) -> Tensor:
@@ -66,7 +65,7 @@ def test_posterior_is_one_half_in_the_core(phi: Surrogate) -> None:
         assert (phi.posterior(u) == 0.5).all()
 
 
-@pytest.mark.parametrize("phi", SMOOTH.values(), ids=SMOOTH.keys())
+@every_smooth
 def test_posterior_inverts_the_minimiser(phi: Surrogate) -> None:
     t = tensor(1e-3, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99)
     u = minimiser(phi, t)
@@ -74,7 +73,7 @@ def test_posterior_inverts_the_minimiser(phi: Surrogate) -> None:
     torch.testing.assert_close(phi.posterior(-u), (1 - t) / 2, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("phi", SMOOTH.values(), ids=SMOOTH.keys())
+@every_smooth
 def test_minimiser_is_one(phi: Surrogate) -> None:
     """The bisection that the other tests lean on: no margin on a grid does better."""
     t = tensor(0.05, 0.5, 0.95)

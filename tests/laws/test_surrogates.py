@@ -8,16 +8,14 @@ the right slope and as wide as declared; the upper bound on the 0-1 loss.
 
 import math
 
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
 from linearcore.surrogates import ConvolutionalFenchelYoung, Surrogate
-from tests.cases import SURROGATES
+from tests.cases import every_surrogate
 
-every_surrogate = pytest.mark.parametrize("phi", SURROGATES.values(), ids=SURROGATES.keys())
 margins_drawn = settings(max_examples=25, deadline=None, derandomize=True, database=None)
 
 STEP = 5e-4

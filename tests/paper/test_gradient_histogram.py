@@ -82,11 +82,11 @@ def test_figure_and_words_have_both_readings():
 
 def test_words_of_the_histogram():
     found = gradient_histogram.conclude({"run_ce_seed1": BROAD, "run_lc_seed1": PEAK}, PAPER)
-    assert "90.9 % of the wrong labels are above 0.98, and 0.0 % of the right ones" in found.claims[2].ours
+    assert "90.9 %" in found.claims[2].ours and "0.0 %" in found.claims[2].ours
     readings = [claim.claim.rpartition(", ")[2] for claim in found.claims[:4]]
     assert readings == [*gradient_histogram.READINGS, *gradient_histogram.READINGS]
-    assert "LC learns 20.0 % of the wrong labels" in found.claims[4].ours and found.claims[4].correction == "o"
-    assert "wrong ones, 40.0 % of all, make 90.0 % of the push" in found.claims[4].ours
+    assert "20.0 %" in found.claims[4].ours and found.claims[4].correction == "o"
+    assert "40.0 %" in found.claims[4].ours and "90.0 %" in found.claims[4].ours
     assert "90.9 % of the wrong" in found.alt and "after epoch 40" in found.alt
 
 

@@ -22,9 +22,12 @@ from tests.paper.test_report import fake_results
 selenium = pytest.importorskip("selenium", reason="selenium drives the browser; it comes with linearcore[test]")
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
-    BROWSER is None or DRIVER is None, reason="no browser here; on Debian: apt install chromium chromium-driver"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        BROWSER is None or DRIVER is None, reason="no browser here; on Debian: apt install chromium chromium-driver"
+    ),
+]
 
 from selenium import webdriver  # noqa: E402
 from selenium.webdriver.chrome.service import Service  # noqa: E402

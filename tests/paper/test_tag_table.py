@@ -227,14 +227,13 @@ def test_crf_that_never_gets_there_leaves_nothing_to_divide(results):
             change(results, f"run_{source}_{encoding}_crf_seed", reached=None)
     claim = concluded(results).claims[SPEED]
     assert claim.verdict == "not judged"
-    assert "against a broadcast CRF that does not always get there and against a ChainCRF that does not" in claim.ours
 
 
 def test_crf_that_does_not_fit_is_told_and_the_others_are_judged(results):
     results["pace_ptb_bilstm-adam_broadcast"] = {"failed": "out of memory", "tags": 4000}
     found = concluded(results)
     assert found.claims[SPEED].verdict == WITH
-    assert "against a broadcast CRF that does not fit and 9.6 times as fast as the ChainCRF" in found.claims[SPEED].ours
+    assert "does not fit" in found.claims[SPEED].ours and "9.6 times" in found.claims[SPEED].ours
     assert "broadcast CRF does not fit, ChainCRF 2.4 s" in found.alt
 
 
@@ -248,10 +247,7 @@ def test_accuracy_may_be_lower_by_chance_alone(results):
         results[f"run_latin_bilstm-adam_crf_seed{seed}"]["test_accuracy"] += 0.01
     claim = concluded(results).claims[ACCURACY]
     assert claim.verdict == "does not hold"
-    assert claim.ours.startswith(
-        "the linear core that dev chose is as accurate or more in 6 of 7, but not on LASLA Latin, BiLSTM, Adam "
-        "(0.23 ± 0.23 points behind). Penn"
-    )
+    assert all(fact in claim.ours for fact in ("6 of 7", "LASLA Latin, BiLSTM, Adam", "0.23 ± 0.23"))
 
 
 def test_accuracy_is_that_of_the_core_that_dev_chose(results):
@@ -272,9 +268,7 @@ def test_case_whose_crf_failed_is_left_out_of_accuracies(results):
 def test_epoch_counts_the_faster_of_the_two_over_all_candidates(results):
     change(results, "pace_", "_lc", seconds=1.0)
     claim = concluded(results).claims[EPOCH]
-    assert claim.verdict == "holds" and claim.ours.startswith(
-        "LC all tags at most 250.00, and 1.20 if neither is compiled, LC rank 64 + unary at most 1.25, and 1.40 if neither"
-    )
+    assert claim.verdict == "holds" and all(figure in claim.ours for figure in ("250.00", "1.20", "1.25", "1.40"))
     results["pace_latin_bilstm-adam_lc-rank"]["seconds"] = 0.00501
     claim = concluded(results).claims[EPOCH]
     assert claim.verdict == "does not hold" and "LC rank 64 + unary 1.25" in claim.ours

@@ -99,7 +99,7 @@ def test_an_error_in_a_worker_goes_up_with_its_traceback(place):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)])
 def test_nothing_goes_on_after_an_interrupt_or_when_the_parent_is_killed(place, number):
     # One worker is left with work, the other waits for it.
     mode(place, tune_2="hang")
@@ -198,6 +198,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_interrupt_that_does_not_wake_the_main_thread_is_heard():
     """The system may hand it to any thread, and Python raises it in the main one when that next does something."""

@@ -13,6 +13,19 @@ def record():
     return read()
 
 
+#: One of so many entries is compared by `make test`; 7 has no factor in common with the axes that entries run over.
+ONE_OF = 7
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_some_numbers_of_every_family_have_not_changed(family, record):
+    names = list(dict.fromkeys(entry.name for entry in FAMILIES[family]()))[::ONE_OF]
+    entries = [entry for entry in FAMILIES[family]() if entry.name in names]
+    problems = [text for text in compare(entries, of_family(family, record)) if not text.endswith("no longer computed")]
+    assert entries and not problems, "\n".join([*problems[:20], "`python -m tests.snapshot` compares everything"])
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_nothing_has_changed(family, record):
     problems = list(compare(FAMILIES[family](), of_family(family, record)))

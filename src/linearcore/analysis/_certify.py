@@ -84,7 +84,7 @@ def _proven_bound(surrogate: Surrogate, problem: Problem) -> Finding | None:
     form, space = problem.margin_form, problem.space
     # The bound does not hold if the left tail is steeper than the core.
     has_bound = form is not None and form.has_linear_bound and surrogate.core[0] == -math.inf
-    is_separable = problem.is_local and problem.family == "unary" and problem.cost_object.is_share
+    is_separable = problem.is_local and problem.family == "unary" and problem.cost_object.is_error_fraction
     if space.size == 2 and problem.cost_object.is_constant:
         return _bound(surrogate, 1 / slope_times_width, "two classes and a linear core")
     if problem.multiclass_form and has_bound and problem.family == "free" and problem.cost_object.is_constant:

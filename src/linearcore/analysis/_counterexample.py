@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from linearcore._checks import complaint
-from linearcore._torch import gamma_draws
+from linearcore._torch import sample_gamma
 from linearcore.analysis._problem import AnyForm, Problem, problem_on
 from linearcore.analysis._regret import surrogate_regrets
 from linearcore.analysis._solve import TOLERANCE
@@ -210,7 +210,7 @@ class _Search:
 
     def _dirichlet(self, concentration: float, size: int | None = None) -> Tensor:
         shape = torch.full((size or self.problem.space.size,), concentration, dtype=torch.float64)
-        return _normalised(gamma_draws(shape, self.stream) + 1e-12)
+        return _normalised(sample_gamma(shape, self.stream) + 1e-12)
 
     def _ties(self, concentration: float) -> Tensor:
         row = self._dirichlet(concentration)

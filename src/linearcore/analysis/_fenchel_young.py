@@ -185,5 +185,5 @@ def fenchel_young_loss(
         assert rows.probability is not None
         target_score = (wide * rows.probability.to(wide.dtype)).sum(-1)
     conjugate: Tensor = _Conjugate.apply(wide, tolerance)  # type: ignore[no-untyped-call]
-    losses = reduce_losses(conjugate - target_score, None, rows.counted, reduction).to(result_dtype(scores))
+    losses = reduce_losses(conjugate - target_score, None, rows.is_counted, reduction).to(result_dtype(scores))
     return losses.reshape(rows.shape) if reduction == "none" else losses

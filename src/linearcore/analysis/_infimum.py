@@ -24,7 +24,7 @@ from linearcore.surrogates import Surrogate
 
 @dataclass(frozen=True)
 class PartialLogOdds(LogOddsMargins):
-    """Log-odds margins without some competitors: m_k = h[own_k] − logsumexp of the present h[competitors_k].
+    """Log-odds margins without some competitors: m_k = h[labels_k] − logsumexp of the present h[competitors_k].
 
     Attributes:
         present: (K, R) bool, with at least one True in every row.
@@ -34,12 +34,12 @@ class PartialLogOdds(LogOddsMargins):
 
     def margins(self, theta: Tensor) -> Tensor:
         scores = theta @ self.basis.T
-        return scores[:, self.own] - self._competitors(scores).logsumexp(-1)
+        return scores[:, self.labels] - self._competitors(scores).logsumexp(-1)
 
     def derivatives(self, theta: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         scores = theta @ self.basis.T
         weight = self._competitors(scores).softmax(-1)
-        jacobian = self.basis[self.own] - torch.einsum("bkr,krd->bkd", weight, self.basis[self.competitors])
+        jacobian = self.basis[self.labels] - torch.einsum("bkr,krd->bkd", weight, self.basis[self.competitors])
         return self.margins(theta), jacobian, weight
 
     def _competitors(self, scores: Tensor) -> Tensor:
@@ -87,11 +87,11 @@ def _margins_at_inputs(problem: Problem, design: Tensor) -> MarginSystem:
     if not isinstance(system, LogOddsMargins):
         must, advice = "have linear or log-odds margins", "use 'pairwise', 'centered' or 'logodds'"
         raise ValueError(complaint("form", must, type(system).__name__, advice))
-    first = size * torch.arange(inputs).repeat_interleave(len(system.own))
+    first = size * torch.arange(inputs).repeat_interleave(len(system.labels))
     competitors = system.competitors.repeat(inputs, 1) + first.unsqueeze(-1)
     scores = _kron(design, problem.basis)
     return PartialLogOdds(
-        system.weights, scores, system.own.repeat(inputs) + first, competitors, torch.ones_like(competitors).bool()
+        system.weights, scores, system.labels.repeat(inputs) + first, competitors, torch.ones_like(competitors).bool()
     )
 
 
@@ -106,7 +106,7 @@ def _select(system: MarginSystem, mask: Tensor) -> MarginSystem:
     if isinstance(system, LinearMargins):
         return replace(system, basis=system.basis[mask], rows=torch.eye(int(mask.sum()), dtype=torch.float64))
     assert isinstance(system, PartialLogOdds)
-    return replace(system, own=system.own[mask], competitors=system.competitors[mask], present=system.present[mask])
+    return replace(system, labels=system.labels[mask], competitors=system.competitors[mask], present=system.present[mask])
 
 
 def _remove_infinite(system: MarginSystem) -> tuple[MarginSystem, Tensor]:
@@ -118,7 +118,7 @@ def _remove_infinite(system: MarginSystem) -> tuple[MarginSystem, Tensor]:
         is_finite = ~_can_grow(system.basis)
         return _select(system, is_finite), is_finite
     assert isinstance(system, PartialLogOdds)
-    differences = system.basis[system.own].unsqueeze(1) - system.basis[system.competitors]
+    differences = system.basis[system.labels].unsqueeze(1) - system.basis[system.competitors]
     present = ~_can_grow(differences.flatten(0, 1)).reshape(system.competitors.shape)
     is_finite = present.any(-1)
     return _select(replace(system, present=present), is_finite), is_finite

@@ -76,7 +76,7 @@ class Problem:
         object.__setattr__(self, "form", named_form(self.form))
         if self.space.length == 1:  # With one position all scores are unary, and Hamming cost equals zero-one cost.
             object.__setattr__(self, "family", "free")
-            if cost.is_share:
+            if cost.is_error_fraction:
                 object.__setattr__(self, "cost", "zero-one")
 
     @property

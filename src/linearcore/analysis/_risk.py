@@ -54,6 +54,8 @@ class Risk:
         weight = self.coefficients
         slopes = weight * self.surrogate._derivative(margins)
         curvatures = weight * self.surrogate._curvature(margins)
-        hessian = torch.einsum("bk,bkd,bke->bde", curvatures, jacobian, jacobian) + self.system.curve(parts, slopes)
+        hessian = torch.einsum("bk,bkd,bke->bde", curvatures, jacobian, jacobian) + self.system.weighted_hessian(
+            parts, slopes
+        )
         value = (weight * self.surrogate._value(margins)).sum(-1)
         return Expansion(value, torch.einsum("bk,bkd->bd", slopes, jacobian), hessian)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from linearcore._arrays import Features, Labels, Numbers, as_labels, check_num_classes, one_per_row
+from linearcore._arrays import Features, Labels, Numbers, as_labels, check_num_classes, check_one_per_row
 from linearcore._checks import complaint, holds, positive
 from linearcore._streams import check_seed, stream_for
 from linearcore.cleaning._losses import RowLoss, named_loss
@@ -89,7 +89,7 @@ def out_of_fold_scores(
     criterion = named_loss(loss, num_classes)
     inputs = normalised(features)
     targets = as_labels(labels, num_classes).cpu()
-    one_per_row(targets, len(inputs), "features")
+    check_one_per_row(targets, len(inputs), "features")
     if isinstance(folds, bool) or not isinstance(folds, int) or not 2 <= folds <= len(inputs):
         must = f"be an integer from 2 to the number of rows, {len(inputs)}"
         raise ValueError(complaint("folds", must, repr(folds), "5 or 10 are usual"))
@@ -142,7 +142,7 @@ def _held_out(networks: FoldNetworks, inputs: Tensor, fold: Tensor) -> Tensor:
 
 def normalised(features: Numbers) -> Tensor:
     """Returns the features (N, D) in float32, with mean 0 and standard deviation 1 in every column."""
-    rows = Features.prepared(features, "normalised")
+    rows = Features.prepare(features, "normalised")
     return torch.cat([part.float() for part in rows.chunks()]) if len(features) else torch.empty(0, rows.width)
 
 

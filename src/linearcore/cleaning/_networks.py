@@ -43,7 +43,7 @@ class FoldNetworks:
         """Returns the scores (B, C) of inputs (B, D) by one network."""
         first, first_bias, second, second_bias = (parameter[fold] for parameter in self.parameters)
         hidden = torch.addmm(first_bias, inputs, first).relu()
-        return torch.addmm(second_bias, hidden, second) if self.norm is None else self.norm.of(fold, hidden @ second)
+        return torch.addmm(second_bias, hidden, second) if self.norm is None else self.norm.evaluate(fold, hidden @ second)
 
 
 def train_epochs(

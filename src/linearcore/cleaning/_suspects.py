@@ -7,7 +7,7 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
-from linearcore._arrays import CHUNK, Labels, Numbers, as_labels, one_per_row
+from linearcore._arrays import CHUNK, Labels, Numbers, as_labels, check_one_per_row
 from linearcore._checks import between, complaint, holds, one_of
 
 #: Measures of suspicion and their meaning.
@@ -107,7 +107,7 @@ def suspects(scores: Numbers, labels: Labels, *, measure: str | Numbers = "margi
     """
     checked_scores = _checked_scores(scores)
     targets = as_labels(labels, checked_scores.shape[1])
-    one_per_row(targets, len(checked_scores), "scores")
+    check_one_per_row(targets, len(checked_scores), "scores")
     targets = targets.to(checked_scores.device)
     if isinstance(measure, str):
         one_of("measure", measure, MEASURES, "or pass one number for every row")

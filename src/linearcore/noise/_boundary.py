@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from linearcore._arrays import Labels, Numbers, one_per_row
+from linearcore._arrays import Labels, Numbers, check_one_per_row
 from linearcore._checks import complaint, holds, one_of
 from linearcore.noise._label_draw import LabelDraw
 from linearcore.noise._noisy_labels import NoisyLabels
@@ -53,7 +53,7 @@ def boundary(labels: Labels, rate: float, *, posterior: Numbers, num_classes: in
     draw = LabelDraw.start(labels, num_classes=num_classes, seed=seed, rate=rate)
     one_of("kind", kind, (1, 2, 3), "the paper's Type I is 1")
     eta = _probabilities(posterior, num_classes)
-    one_per_row(draw.labels, len(eta), "posterior")
+    check_one_per_row(draw.labels, len(eta), "posterior")
     first, best = eta.max(1)
     second, next_best = eta.scatter(1, best[:, None], -1.0).max(1)
     polynomial = _polynomial(first - second, kind)

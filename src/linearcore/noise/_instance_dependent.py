@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from linearcore._arrays import Features, Labels, Numbers, one_per_row
+from linearcore._arrays import Features, Labels, Numbers, check_one_per_row
 from linearcore._checks import complaint, one_of
 from linearcore.noise._label_draw import LabelDraw
 from linearcore.noise._noisy_labels import NoisyLabels
@@ -67,8 +67,8 @@ def instance_dependent(
     one_of("projections", projections, ("per-class", "shared"))
     if isinstance(spread, bool) or not isinstance(spread, int | float) or not 0 <= spread < float("inf"):
         raise ValueError(complaint("spread", "be a number of at least 0", repr(spread), "the released code uses 0.1"))
-    prepared = Features.prepared(features, inputs)
-    one_per_row(draw.labels, len(features), "features")
+    prepared = Features.prepare(features, inputs)
+    check_one_per_row(draw.labels, len(features), "features")
     clean, quantile = draw.clean, uniform(draw.stream, len(draw.clean))
     is_flipped = draw.chance < _flip_rates(quantile, float(rate), float(spread))
     noisy = clean.clone()

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from linearcore._arrays import Features, Labels, Numbers, as_labels, check_num_classes, one_per_row
+from linearcore._arrays import Features, Labels, Numbers, as_labels, check_num_classes, check_one_per_row
 from linearcore._checks import complaint, positive
 from linearcore._streams import check_seed
 from linearcore.noise._stream import seeded, uniform
@@ -51,8 +51,8 @@ def linear_posterior(
     check_seed(seed)
     weight_penalty = positive("penalty", penalty, "0.001 is the default")
     clean = as_labels(labels, num_classes)
-    prepared = Features.prepared(features, "normalised")
-    one_per_row(clean, len(features), "features")
+    prepared = Features.prepare(features, "normalised")
+    check_one_per_row(clean, len(features), "features")
     if isinstance(folds, bool) or not isinstance(folds, int) or not 2 <= folds <= max(2, len(clean)):
         must = "be an integer from 2 to the number of rows"
         raise ValueError(complaint("folds", must, repr(folds), "2 is the default"))

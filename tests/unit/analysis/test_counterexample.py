@@ -9,12 +9,16 @@ from linearcore.analysis import counterexample, regret_ratio
 from linearcore.analysis._counterexample import bring_to_regret
 from linearcore.analysis._problem import Problem
 from linearcore.structures import Sequences
+from tests.cases import each
 
 CORES = {f"{base}-{sides}": LinearCore(base, sides=sides) for base in ("logistic", "exponential") for sides in (1, 2)}
 
 
-@pytest.mark.parametrize("form", ("pairwise", "logodds"))
-@pytest.mark.parametrize("surrogate", CORES.values(), ids=CORES.keys())
+@each(
+    ("surrogate", "form"),
+    {f"{name}-{form}": (core, form) for name, core in CORES.items() for form in ("pairwise", "logodds")},
+    ("logistic-1-pairwise", "exponential-2-logodds"),
+)
 def test_three_classes_have_no_linear_bound(surrogate: LinearCore, form: str) -> None:
     """The ratio falls below 0.05, and ratio/regret settles: a square-root rate."""
     found = counterexample(surrogate, form, 3, starts=200)
@@ -37,9 +41,15 @@ def test_two_sided_centered_loses_the_bound_with_four_classes() -> None:
     assert found.refutes and found.ratio < 0.01
 
 
-@pytest.mark.parametrize(
+@each(
     ("num_classes", "tau", "base"),
-    ((3, 1.0, "logistic"), (4, 0.5, "gamma"), (5, 1.0, "truncated_quadratic"), (6, 2.0, "exponential")),
+    {
+        "3-logistic": (3, 1.0, "logistic"),
+        "4-gamma": (4, 0.5, "gamma"),
+        "5-truncated_quadratic": (5, 1.0, "truncated_quadratic"),
+        "6-exponential": (6, 2.0, "exponential"),
+    },
+    ("4-gamma",),
 )
 def test_one_sided_centered_keeps_it(num_classes: int, tau: float, base: str) -> None:
     """2,000 starts and more, random and adversarial, at target regrets down to 1e-4; and the search comes close to τ."""

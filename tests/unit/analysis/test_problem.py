@@ -6,12 +6,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from linearcore import Centered, LinearCore, Logistic, LogOdds, Pairwise, Surrogate, multiclass_loss
+from linearcore import Centered, Form, LinearCore, Logistic, LogOdds, Pairwise, Surrogate, multiclass_loss
 from linearcore.analysis import STRUCTURED_FORMS, Local, conditional_risk
 from linearcore.analysis._problem import Problem, as_probabilities
 from linearcore.analysis._risk import Risk
 from linearcore.structures import Sequences
-from tests.cases import A_FEW, FEW_PAIRS, FORMS
+from tests.cases import A_FEW, FORMS, a_few_pairs
 from tests.oracles import row_losses
 
 every_structured_form = pytest.mark.parametrize("form", STRUCTURED_FORMS)
@@ -32,12 +32,11 @@ def distribution(size: int, seed: int = 1) -> Tensor:
 
 
 @pytest.mark.parametrize("num_classes", (2, 3, 5))
-@pytest.mark.parametrize("pair", FEW_PAIRS.values(), ids=FEW_PAIRS.keys())
-def test_multiclass_risks_are_the_loss_with_probability_targets(pair: tuple, num_classes: int) -> None:
-    surrogate, form = pair
+@a_few_pairs
+def test_multiclass_risks_are_the_loss_with_probability_targets(phi: Surrogate, form: Form, num_classes: int) -> None:
     scores, p = normal(num_classes), distribution(num_classes)
-    expected = float(multiclass_loss(scores.unsqueeze(0), p.unsqueeze(0), surrogate=surrogate, form=form))
-    assert conditional_risk(surrogate, form, scores, p) == pytest.approx(expected, rel=1e-13)
+    expected = float(multiclass_loss(scores.unsqueeze(0), p.unsqueeze(0), surrogate=phi, form=form))
+    assert conditional_risk(phi, form, scores, p) == pytest.approx(expected, rel=1e-13)
 
 
 @pytest.mark.parametrize("name", ("pairwise", "centered", "logodds"))

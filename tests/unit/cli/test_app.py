@@ -2,6 +2,8 @@
 
 import pytest
 
+from linearcore.cli import main
+from tests.cases import each
 from tests.fresh_python import fresh_python
 
 WITHOUT = """
@@ -12,6 +14,7 @@ importlib.metadata.entry_points = lambda group: {commands} if group == "linearco
 from linearcore.cli import main
 main(sys.argv[1:])
 """
+WORDS = ("", "--help", "certify", "reproduce --list")
 BROKEN = "[importlib.metadata.EntryPoint('reproduce', 'linearcore_nowhere:reproduce', 'linearcore.commands')]"
 
 
@@ -19,15 +22,18 @@ def linearcore(*words: str, missing: tuple[str, ...] = (), commands: str = "[]")
     return fresh_python("-c", WITHOUT.format(missing=missing, commands=commands), *words)
 
 
-@pytest.mark.parametrize("words", [(), ("--help",), ("certify",), ("reproduce", "--list")])
-@pytest.mark.parametrize("missing", ["typer", "rich"])
+@each(
+    ("words", "missing"),
+    {f"{words} without {name}": (words.split(), name) for name in ("typer", "rich") for words in WORDS},
+    (" without typer", "certify without rich"),
+)
 def test_without_the_extra_one_line_says_what_to_install(words, missing):
     run = linearcore(*words, missing=(missing,))
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr == f"linearcore: {missing} not installed; run pip install 'linearcore[cli]'\n"
 
 
-@pytest.mark.parametrize("words", [("reproduce",), ("reproduce", "--all"), ("demo", "--help")])
+@each("words", {words: words.split() for words in ("reproduce", "reproduce --all", "demo --help")}, ("demo --help",))
 def test_without_the_paper_its_commands_say_what_to_install(words):
     run = linearcore(*words)
     assert (run.returncode, run.stdout) == (2, "")
@@ -46,11 +52,13 @@ def test_without_the_paper_help_lists_the_others():
     assert "linearcore demo " not in run.stdout and "linearcore reproduce " not in run.stdout
 
 
-def test_with_the_paper_help_lists_all():
-    run = fresh_python("-m", "linearcore", "--help")
-    listed = {line.split()[0] for line in run.stdout.partition("Commands:")[2].splitlines() if line.strip()}
-    assert (run.returncode, listed) == (0, {"demo", "reproduce", "suspects", "certify", "tag"})
-    assert "linearcore-paper" not in run.stdout and "linearcore demo " in run.stdout
+def test_with_the_paper_help_lists_all(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["--help"])
+    said = capsys.readouterr().out
+    listed = {line.split()[0] for line in said.partition("Commands:")[2].splitlines() if line.strip()}
+    assert (stopped.value.code, listed) == (0, {"demo", "reproduce", "suspects", "certify", "tag"})
+    assert "linearcore-paper" not in said and "linearcore demo " in said
 
 
 def test_a_distribution_that_cannot_be_loaded_takes_no_other_command_away():

@@ -38,7 +38,7 @@ def test_forms_are_frozen_and_hashable() -> None:
     assert len({Pairwise(), Pairwise(True), Pairwise(False), LogOdds(), LogOdds()}) == 3
 
 
-@pytest.mark.parametrize("phi", cases.SURROGATES.values(), ids=cases.SURROGATES.keys())
+@cases.every_surrogate
 @pytest.mark.parametrize("form", cases.FORMS.values(), ids=cases.FORMS.keys())
 def test_refuses_exactly_what_the_table_refuses(form: Form, phi: Surrogate) -> None:
     if cases.allows(form, phi):

@@ -12,9 +12,8 @@ from linearcore.heads import LinearCoreChain
 from linearcore.losses import Centered, Form, LogOdds, Pairwise, multiclass_loss
 from linearcore.structures import Constraints, Hamming, Sequences
 from linearcore.surrogates import Exponential, Hinge, LinearCore, Logistic, Surrogate
-from tests.cases import A_FEW, FEW_PAIRS, FORMS, allows
+from tests.cases import A_FEW, FORMS, a_few_pairs, allows
 
-a_few_pairs = pytest.mark.parametrize(("phi", "form"), FEW_PAIRS.values(), ids=FEW_PAIRS.keys())
 every_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
 both_layouts = pytest.mark.parametrize("batch_first", (False, True), ids=("time first", "batch first"))
 

@@ -66,7 +66,7 @@ def test_many_networks_side_by_side_are_each_as_alone():
         torch.testing.assert_close(together(scores), expected)
     scores = drawn(3, 8, 4, seed=9).float()
     for place, layer in enumerate(alone):
-        torch.testing.assert_close(together.of(place, scores[place]), layer.eval()(scores[place]))
+        torch.testing.assert_close(together.evaluate(place, scores[place]), layer.eval()(scores[place]))
     expected = torch.stack([layer(own) for layer, own in zip(alone, scores, strict=True)])
     # One row is normed by what is known.
     torch.testing.assert_close(together.train()(scores[:, :1]), expected[:, :1])

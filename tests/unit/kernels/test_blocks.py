@@ -10,9 +10,8 @@ from linearcore.kernels import _blocks
 from linearcore.kernels._blocks import CPU_BLOCK, DEVICE_BLOCK, block_size, row_blocks, slices
 from linearcore.losses import Form, binary_loss, multiclass_loss
 from linearcore.surrogates import Surrogate
-from tests.cases import FEW_PAIRS
+from tests.cases import a_few_pairs
 
-a_few_pairs = pytest.mark.parametrize(("phi", "form"), FEW_PAIRS.values(), ids=FEW_PAIRS.keys())
 every_form = pytest.mark.parametrize("form", ("pairwise", "centered", "logodds"))
 
 GENERATOR = torch.Generator().manual_seed(3)

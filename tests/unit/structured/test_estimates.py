@@ -37,6 +37,7 @@ from linearcore.structured import (
 )
 from linearcore.structures import Chain, Cost, Hamming, Sites, ZeroOne, path_score
 from linearcore.surrogates import Surrogate
+from tests.cases import each
 from tests.chains import Case, random_case
 from tests.chains import sites as times_of
 
@@ -53,6 +54,7 @@ WEIGHTED = Hamming(torch.tensor([1.0, 0.0, 2.5]))
 COSTS: dict[str, Cost] = {"hamming": Hamming(), "weighted": WEIGHTED, "zero-one": ZeroOne()}
 
 UNIFORM, SIMILAR, COSTLY = UniformSequences(), SimilarSequences(), CostlySequences()
+CENTERED = {"costly": COSTLY, "uniform": UNIFORM, "mixed": MixedSequences((UNIFORM, COSTLY), (1, 2))}
 OUTER = {"similar": SIMILAR, "uniform": UNIFORM, "mixed": MixedSequences((UNIFORM, SIMILAR), (1, 2))}
 
 BATCHES, DRAWS, ALPHA = 100, 1000, 1e-4
@@ -133,14 +135,21 @@ def pair_draws(outer: SequenceProposal, inner: SequenceProposal, num_samples: in
 
 def pairs(
     outer: SequenceProposal, inner: SequenceProposal, objective: str, cost: Cost | None = None, num_samples: int = DRAWS,
-    log_rivals: Tensor | None = None,
+    log_count: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """(BATCHES, …): `numbers` of the library's estimate."""
     found = []
     for first, second in pair_draws(outer, inner, num_samples):
         case = CASE.leaves()
         weight = pair_log_weight(
-            first, second, TAGS, SITES, NUM_TAGS, cost=cost or Hamming(), objective=objective, log_rivals=log_rivals
+            first,
+            second,
+            TAGS,
+            SITES,
+            NUM_TAGS,
+            cost=cost or Hamming(),
+            objective=objective,
+            log_count=log_count,
         )
         scores = (draw_scores(case.emissions, case.chain, draws.tags, SITES) for draws in (first, second))
         found.append(numbers(pair_estimate(PHI, *scores, weight), case))
@@ -201,14 +210,19 @@ def test_neighbours_are_unbiased_for_neighbours_only(outer: SequenceProposal) ->
 
 
 def test_a_mean_over_neighbours() -> None:
-    found = pairs(SIMILAR, Neighbours(), "normalised", log_rivals=Neighbours().log_count(SITES, NUM_TAGS))
+    found = pairs(SIMILAR, Neighbours(), "normalised", log_count=Neighbours().log_count(SITES, NUM_TAGS))
     assert_unbiased(found, exact(lambda case, row: exact_pairs(case, row, Hamming(), changed=1), "normalised"))
 
 
-@pytest.mark.parametrize("objective", ("raw", "normalised"))
-@pytest.mark.parametrize("cost", COSTS)
-@pytest.mark.parametrize(
-    "proposal", (COSTLY, UNIFORM, MixedSequences((UNIFORM, COSTLY), (1, 2))), ids=("costly", "uniform", "mixed")
+@each(
+    ("proposal", "cost", "objective"),
+    {
+        f"{name}-{cost}-{objective}": (proposal, cost, objective)
+        for name, proposal in CENTERED.items()
+        for cost in COSTS
+        for objective in ("raw", "normalised")
+    },
+    ("costly-hamming-normalised", "uniform-weighted-raw", "uniform-weighted-normalised", "mixed-zero-one-raw"),
 )
 def test_centered_is_unbiased(proposal: SequenceProposal, cost: str, objective: str) -> None:
     expected = exact(lambda case, row: exact_centered(case, row, COSTS[cost]), objective)
@@ -293,7 +307,7 @@ def replicas(num_samples: int, is_centered: bool, objective: str, repeats: int =
     return torch.cat([values.detach().unsqueeze(-1), gradient.transpose(0, 1).flatten(1)], -1)
 
 
-@pytest.mark.parametrize("is_centered", (False, True), ids=("pairs", "centered"))
+@each("is_centered", {"pairs": False, "centered": True}, ("centered",))
 def test_self_normalised_weights_are_biased_less_with_more_draws(is_centered: bool) -> None:
     """By O(1/K): four times the draws leave about a quarter of it. The same draws with known normalisers are not biased."""
     case = CASE.leaves()
@@ -427,7 +441,7 @@ class Half(Cost):
 
 def test_a_cost_of_ones_own_has_no_known_normaliser() -> None:
     first, second = next(pair_draws(UNIFORM, UNIFORM, 3))
-    message = '`cost` must declare its `log_similarity_mass` to be normalised, got .*Half.*; take the objective "raw"'
+    message = '`cost` must define `log_similarity_mass` for the normalised objective, got .*Half.*; .*"raw"'
     for objective in ("raw", "self-normalised"):
         pair_log_weight(first, second, TAGS, SITES, NUM_TAGS, cost=Half(), objective=objective)
         centered_log_weight(first, TAGS, SITES, NUM_TAGS, cost=Half(), objective=objective)
@@ -444,9 +458,16 @@ def test_messages() -> None:
         pair_log_weight(first, second, TAGS, SITES, NUM_TAGS, cost=Hamming(), objective="mean")
     with pytest.raises(ValueError, match=message):
         centered_log_weight(first, TAGS, SITES, NUM_TAGS, cost=Hamming(), objective="mean")
-    with pytest.raises(ValueError, match="`log_rivals` must be None unless normalised, got objective 'raw'; leave it out"):
+    with pytest.raises(ValueError, match="`log_count` must be None unless normalised, got objective 'raw'; omit it"):
         pair_log_weight(
-            first, second, TAGS, SITES, NUM_TAGS, cost=Hamming(), objective="raw", log_rivals=torch.zeros(len(CHAINS))
+            first,
+            second,
+            TAGS,
+            SITES,
+            NUM_TAGS,
+            cost=Hamming(),
+            objective="raw",
+            log_count=torch.zeros(len(CHAINS)),
         )
 
 

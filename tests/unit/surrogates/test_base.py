@@ -11,11 +11,10 @@ import torch
 from torch import Tensor
 
 from linearcore.surrogates import LinearCore, Surrogate
-from tests.cases import SURROGATES
+from tests.cases import every_surrogate
 
 METHODS = ("value", "derivative", "curvature", "posterior")
 
-every_surrogate = pytest.mark.parametrize("phi", SURROGATES.values(), ids=SURROGATES.keys())
 every_method = pytest.mark.parametrize("method", METHODS)
 every_dtype = pytest.mark.parametrize("dtype", (torch.float64, torch.float32, torch.bfloat16, torch.float16), ids=str)
 

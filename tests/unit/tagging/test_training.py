@@ -72,7 +72,7 @@ def start(out, chain_rate=None):
     return subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True)
 
 
-@pytest.mark.parametrize("chain_rate", [None, 0.5])
+@pytest.mark.parametrize("chain_rate", [None, pytest.param(0.5, marks=pytest.mark.slow)])
 def test_a_killed_run_goes_on_to_equal_weights(chain_rate, tmp_path, capsys):
     settings = replace(SHORT, chain_rate=chain_rate)
     threads = torch.get_num_threads()

@@ -46,6 +46,7 @@ def test_a_damaged_encoder_is_refused(tmp_path):
         Tagger.load(tmp_path / "model")
 
 
+@pytest.mark.slow
 def test_a_real_model_is_fine_tuned(tmp_path):
     settings = Training(encoder=f"transformer:{real_encoder()}", epochs=3, rate=5e-4, tokens=64)
     torch.manual_seed(0)

@@ -8,6 +8,7 @@ from torch.func import grad, jvp, vmap
 
 from linearcore.losses.baselines import BASELINES, BaselineLoss, EarlyLearning
 from tests.baselines import early_learning
+from tests.cases import each
 
 LOSSES = dict(BASELINES) | {"early_learning": early_learning}
 every_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
@@ -17,7 +18,8 @@ INDEX = torch.tensor([0, 3, -100, 1, 4, 2])
 PROBABILITY = torch.randn(6, 5, dtype=torch.float64, generator=GENERATOR).softmax(1)
 DIRECTION = torch.randn(6, 5, dtype=torch.float64, generator=GENERATOR)
 WEIGHT = torch.randn(5, dtype=torch.float64, generator=GENERATOR).exp()
-targets = pytest.mark.parametrize("target", (INDEX, PROBABILITY), ids=("hard", "soft"))
+KINDS = {"hard": INDEX, "soft": PROBABILITY}
+targets = pytest.mark.parametrize("target", KINDS.values(), ids=KINDS.keys())
 
 
 @pytest.fixture(autouse=True)
@@ -38,8 +40,11 @@ def same(ours: tuple[Tensor, Tensor], expected: tuple[Tensor, Tensor]) -> None:
         torch.testing.assert_close(actual, wanted, rtol=1e-11, atol=1e-12)
 
 
-@every_loss
-@targets
+@each(
+    ("loss", "target"),
+    {f"{name}-{kind}": (loss, target) for name, loss in LOSSES.items() for kind, target in KINDS.items()},
+    ("crammer_singer-hard", "generalized_cross_entropy-soft", "active_passive_cross_entropy-hard", "early_learning-hard"),
+)
 def test_compiled_in_one_graph(loss: object, target: Tensor) -> None:
     def everything(scores: Tensor, target: Tensor) -> Tensor:
         return loss(scores, target) + loss(scores, target, weight=WEIGHT, label_smoothing=0.1)

@@ -216,7 +216,7 @@ def test_labels_must_be_different_names(folder, labels):
 def test_labels_that_break_the_rules_are_refused(folder):
     model, inputs = model_of(folder, constraints="bio"), inputs_of()
     labels = torch.where(labels_of(inputs) == -100, -100, 2)
-    with pytest.raises(ValueError, match="`tags` must obey `constraints`"):
+    with pytest.raises(ValueError, match="`tags` must satisfy `constraints`"):
         model(**inputs, labels=labels)
 
 

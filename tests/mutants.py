@@ -1,0 +1,113 @@
+"""Does `make test` notice a fault? Breaks the library in forty places, one at a time, and runs the tests beside each.
+
+    python -m tests.mutants                   all of them, a minute or so for four
+    python -m tests.mutants forms/_logodds    those whose file has this in its path
+    python -m tests.mutants --slow            with the tests that `make test` leaves out
+
+The library is broken in a copy in a temporary folder. Prints a line for each place and exits with 1 if one went unnoticed.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+TARGETS = "laws/test_form_targets.py unit/losses/test_multiclass.py unit/losses/test_label_range.py unit/losses/baselines"
+BINARY = "unit/losses/test_binary.py laws/test_form_backends.py"
+FORMS = "unit/forms laws/test_form_backends.py laws/test_form_targets.py laws/test_forms.py unit/losses/test_multiclass.py"
+KERNELS, STRUCTURED = "unit/kernels laws/test_heads.py", "unit/structured"
+SAMPLED = "unit/proposals laws/test_sampled.py unit/forms unit/losses/test_sampled.py unit/heads/test_sampled.py"
+CHAINS = "unit/heads/test_linear_core.py unit/heads/test_ssvm.py unit/heads/test_messages.py laws/test_heads.py"
+
+#: (file in src/linearcore, what it says, what it is made to say, where in tests this should be noticed).
+MUTANTS = (
+    ("losses/_batch.py", "whole / reduce_losses(row_weight,", "whole / reduce_losses(of_target,", TARGETS),
+    ("losses/_batch.py", "nan_where(row_losses(rows, labels), rows.wrong)", "row_losses(rows, labels)", TARGETS),
+    ("losses/_targets.py", "not low <= ignore_index <= high", "not low < ignore_index <= high", TARGETS),
+    ("losses/_binary.py", "return (target + 1) / 2 if signed", "return target + 1 if signed", BINARY),
+    ("losses/_sampled.py", "other_scores + offsets[rows:].view(others.shape)", "other_scores", SAMPLED),
+    ("forms/_logodds.py", "-slope / total.clamp(min=torch.finfo(total.dtype).tiny)", "-slope / total", FORMS),
+    ("forms/_logodds.py", "* upstream).masked_fill_(upstream == 0, 0.0)", "* upstream)", FORMS),
+    ("forms/_logodds.py", "margins = margins - labels.margin", "margins = margins + labels.margin", FORMS),
+    ("forms/_logodds.py", "margin.masked_fill(nothing, math.inf)", "margin", SAMPLED),
+    ("forms/_pairwise.py", "        total.masked_fill_(missing.squeeze(-1) & (total > 0), math.inf)\n", "", FORMS),
+    ("forms/_pairwise.py", "(log_weight == -math.inf) | (others == -math.inf)", "log_weight == -math.inf", SAMPLED),
+    ("forms/_centered.py", "if absent is None else gradient.masked_fill_(absent, 0.0)", "", FORMS),
+    ("forms/_competitors.py", "if absent is None else values.masked_fill_(absent, 0.0)", "", FORMS),
+    ("forms/_competitors.py", "total / competitors.sum(-1).clamp(min=1)", "total / competitors.sum(-1)", FORMS),
+    ("forms/_labels.py", "share * (1 - self.smoothing) + self.smoothing", "share + self.smoothing", FORMS),
+    ("forms/_rows.py", "overwrite = part.dtype != scores.dtype  # A widened", "overwrite = True  # A widened", FORMS),
+    ("kernels/_binary.py", "surrogate._derivative, scores) - _product", "surrogate._derivative, scores) + _product", BINARY),
+    ("kernels/_local.py", "ends.t(), alpha=-1)", "ends.t(), alpha=0)", KERNELS),
+    ("kernels/_local.py", "target[sites.after(tags)].masked_fill(is_last, 0.0)", "target[sites.after(tags)]", KERNELS),
+    ("kernels/_partition.py", "not is_captured and not bool(is_certain)", "False", KERNELS),
+    ("kernels/_partition.py", "run.norm[1:]).masked_fill(absent, 0.0)", "run.norm[1:])", KERNELS),
+    ("kernels/_viterbi.py", "torch.where(sites.mask[j] & (sites.previous[j] >= 0)", "torch.where(sites.mask[j]", KERNELS),
+    ("kernels/_max_product.py", "> guess.amin(-1, keepdim=True)", "> guess.amax(-1, keepdim=True)", KERNELS),
+    ("kernels/_kbest.py", "values, place // width, tags", "values, place % width, tags", KERNELS),
+    ("heads/_linear_core.py", "losses if sites.is_full else losses.masked_fill(~sites.mask, 0.0)", "losses", CHAINS),
+    ("heads/_linear_core.py", "*unary, picked.log_weight, self.num_tags)", "*unary, picked.log_weight, number)", SAMPLED),
+    ("heads/_ssvm.py", "(cost + against - own).clamp(min=0.0)", "cost + against - own", CHAINS),
+    ("heads/_ssvm.py", "viterbi(emissions + each, chain", "viterbi(emissions, chain", CHAINS),
+    ("heads/_sampled.py", "may_follow[candidates, after])", "may_follow[after, candidates])", SAMPLED),
+    ("heads/_batch.py", "shown[:1] if tags is None else shown[:1] | (tags[:1] == IGNORED_TAG)", "shown[:1]", CHAINS),
+    ("structured/_estimates.py", "(outer.tags != inner.tags) & sites.mask", "outer.tags != inner.tags", STRUCTURED),
+    ("structured/_estimates.py", "logsumexp(0) - math.log(len(log_weight))", "logsumexp(0)", STRUCTURED),
+    ("structured/_control_variate.py", "- alpha * (truth - mean)", "- alpha * (truth - mean).detach()", STRUCTURED),
+    ("proposals/_hard.py", "idle = repeated | (known", "idle = (known", SAMPLED),
+    ("proposals/_in_batch.py", "(known == target.unsqueeze(-1)) | is_idle", "is_idle.expand(len(target), -1)", SAMPLED),
+    ("proposals/_unigram.py", "generator), right=True)", "generator))", SAMPLED),
+    ("proposals/_mixture.py", "num_classes) + math.log(weight)", "num_classes)", SAMPLED),
+    ("tagging/_batches.py", "max(1, tokens // length)", "tokens // length + 1", "unit/tagging/test_batches.py"),
+    ("tagging/_entities.py", "tag if self._is_in_scheme(tag) else _OUTSIDE for", "tag for", "unit/tagging/test_entities.py"),
+    ("tagging/_evaluation.py", "correct == len(words)", "correct >= len(words) - 1", "unit/tagging/test_evaluation.py"),
+    ("tagging/_vocabulary.py", "item: (-item[1], item[0])", "item: -item[1]", "unit/tagging/test_vocabulary.py"),
+    ("tagging/_steps.py", "return top * (step + 1) / rising", "return top * step / rising", "unit/tagging/test_steps.py"),
+)  # fmt: skip
+
+
+def first_failure(tree: Path, where: str, *, slow: bool) -> str | None:
+    """The first test that fails in `tree`, or None."""
+    files = [str(path) for pattern in where.split() for path in sorted((tree / "tests").glob(pattern))]
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", *files]
+    path = os.pathsep.join(str(tree / part) for part in ("src", "paper/src", "."))
+    environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [*command, *(["-m", ""] if slow else [])], cwd=tree, env=environment, capture_output=True, text=True
+    )
+    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    assert (done.returncode == 0) == (not failed), done.stdout[-2000:] + done.stderr[-2000:]
+    return failed[0].split(" ", 2)[1] if failed else None
+
+
+def main(words: list[str]) -> int:
+    slow, wanted = "--slow" in words, [word for word in words if word != "--slow"]
+    unnoticed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder) / "linearcore"
+        shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".*", "__pycache__", "test-artefacts"))
+        chosen = [mutant for mutant in MUTANTS if not wanted or any(word in mutant[0] for word in wanted)]
+        failed = first_failure(tree, " ".join(sorted({part for *_, where in chosen for part in where.split()})), slow=slow)
+        if failed:
+            print(f"{failed} fails without any change", flush=True)
+            return 1
+        for name, old, new, where in chosen:
+            file = tree / "src" / "linearcore" / name
+            text = file.read_text("utf-8")
+            if old not in text:
+                print(f"not there  {name}: {old}; put in what the file says now", flush=True)
+                unnoticed += 1
+                continue
+            file.write_text(text.replace(old, new, 1), "utf-8")
+            failed = first_failure(tree, where, slow=slow)
+            file.write_text(text, "utf-8")
+            unnoticed += failed is None
+            print(f"{'noticed   ' if failed else 'UNNOTICED '} {name}: {old.strip()[:60]}  {failed or ''}", flush=True)
+    return 1 if unnoticed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
