@@ -45,7 +45,7 @@ MUTANTS = (
     ("kernels/_local.py", "target[sites.after(tags)].masked_fill(is_last, 0.0)", "target[sites.after(tags)]", KERNELS),
     ("kernels/_partition.py", "not is_captured and not bool(is_certain)", "False", KERNELS),
     ("kernels/_partition.py", "run.norm[1:]).masked_fill(absent, 0.0)", "run.norm[1:])", KERNELS),
-    ("kernels/_viterbi.py", "torch.where(sites.mask[j] & (sites.previous[j] >= 0)", "torch.where(sites.mask[j]", KERNELS),
+    ("kernels/_viterbi.py", "best(alpha), arrive)", "best(alpha), best(alpha))", KERNELS),
     ("kernels/_max_product.py", "> guess.amin(-1, keepdim=True)", "> guess.amax(-1, keepdim=True)", KERNELS),
     ("kernels/_kbest.py", "values, place // width, tags", "values, place % width, tags", KERNELS),
     ("heads/_linear_core.py", "losses if sites.is_full else losses.masked_fill(~sites.mask, 0.0)", "losses", CHAINS),

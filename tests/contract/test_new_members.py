@@ -283,7 +283,16 @@ class ChainPerceptron(ChainHead):
 
 def test_a_head_of_the_tagger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(HEADS, "perceptron", Head("structured perceptron", ChainPerceptron, ("rank", "beam")))
-    words = ["--train", str(write_conllu(tmp_path / "train.conllu", 60)), "--tag", "upos", "--epochs", "8", "--tokens", "64"]
+    words = [
+        "--train",
+        str(write_conllu(tmp_path / "train.conllu", 60)),
+        "--tag",
+        "upos",
+        "--epochs",
+        "8",
+        "--batch-tokens",
+        "64",
+    ]
     run = ["tag", "train", *words, "--loss", "perceptron", "--rank", "2", "--out", str(tmp_path / "model"), "--json"]
     assert command(run) == 0
     told = json.loads(capsys.readouterr().out)
@@ -294,7 +303,7 @@ def test_a_head_of_the_tagger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
     assert type(ChainSettings("perceptron", beam=4).make_chain(["O", "B-X"], strict_mask=False)) is ChainPerceptron
     # What it does not take is refused by what it declares.
     assert command([*run, "--unary", "0.5"]) == 2
-    assert "`unary` must be None with loss 'perceptron', got 0.5; it is an option of loss 'lc'" in capsys.readouterr().err
+    assert "`unary` must be None with loss 'perceptron', got 0.5; omit it, or use loss 'lc'" in capsys.readouterr().err
     with pytest.raises(ValueError, match="`compiled` must be False with loss 'perceptron'"):
         Training(loss="perceptron", compiled=True)
 

@@ -150,7 +150,7 @@ def test_unhinged_loss_ends_where_it_diverges_on_raw_scores():
     labels = torch.arange(4).repeat(32)
     pixels = (40 * labels[:, None, None, None] + torch.randint(0, 60, (128, 1, 8, 8))).to(torch.uint8)
     data = vision.Images(pixels, labels, ("a", "b", "c", "d"))
-    how = {"width": 4, "epochs": 20, "batch": 16, "rate": 0.3, "loss_scale": 10.0}
+    how = {"width": 4, "epochs": 20, "batch": 16, "lr": 0.3, "loss_scale": 10.0}
     with pytest.raises(FloatingPointError, match="not finite"):
         vision.train(data, unhinged, vision.Recipe("small", **how), test=data)
     found = vision.train(data, unhinged, vision.Recipe("small-normed", **how), test=data)
