@@ -115,7 +115,7 @@ def test_what_a_form_trains_gets_a_gradient() -> None:
 def test_a_form_in_the_consistency_lab() -> None:
     found = certify(lc.LinearCore(), Against(), 3, starts=30)
     assert found.linear_bound.verdict in ("supported", "refuted")
-    with pytest.raises(ValueError, match="`form` must declare its margins to be analysed, got 'strongest'"):
+    with pytest.raises(ValueError, match="`form` must define its margins, got 'strongest'"):
         certify(lc.LinearCore(), Strongest(), 3)
 
 
