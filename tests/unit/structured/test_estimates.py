@@ -390,6 +390,12 @@ def test_chains_without_tags_count_for_nothing(objective: str) -> None:
     assert found.isfinite().all() and not found[:, 3].any()
 
 
+def test_sequences_that_differ_only_where_masked_are_the_same() -> None:
+    log_prob = torch.zeros(1, len(CHAINS), dtype=torch.float64)
+    first, other = (Draws(tags.unsqueeze(0), log_prob) for tags in (TAGS, torch.where(MASK, TAGS, (TAGS + 1) % NUM_TAGS)))
+    assert not pair_log_weight(first, other, TAGS, SITES, NUM_TAGS, cost=Hamming(), objective="raw").exp().any()
+
+
 def test_self_normalised_weights_have_mean_one_or_are_all_zero() -> None:
     first, second = next(pair_draws(UNIFORM, UNIFORM, 3))
     weight = pair_log_weight(first, second, TAGS, SITES, NUM_TAGS, cost=Hamming(), objective="self-normalised").exp()
