@@ -1,4 +1,4 @@
-"""What chain.py's figures have to reach, and whether they do."""
+"""Performance targets for chain.py, and whether they are met."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,17 +14,17 @@ GRAPH = ", graph"
 
 @dataclass(frozen=True)
 class Mark:
-    """A limit for one contender at one size of one device.
+    """A target for one contender at one size on one device.
 
     Attributes:
-        device, size: where it holds; the size is |Y|, L, B.
-        text: what is measured.
-        limit: what it must reach; `at_most` says from which side.
+        device, size: device and size (|Y|, L, B).
+        text: name of the measured value.
+        limit: the target value, an upper bound if `at_most`, else a lower bound.
         name: the contender.
-        against: whose time it is divided by, or divides where more is better. None: `key` itself is judged.
-        baselines: all whose fastest is the strongest to compare with.
-        modes: eager, or replayed as a CUDA graph. Like is compared with like.
-        key, unit: which figure of the row, and how many of it make one of the limit's.
+        against: contender in the denominator of the ratio, or in its numerator if not `at_most`. None: no ratio.
+        baselines: contenders of which the fastest is also compared.
+        modes: eager, or replayed as a CUDA graph; both sides of a ratio have the same mode.
+        key, unit: key of the value in a row, and the divisor that converts it to the unit of the limit.
     """
 
     device: str
@@ -40,7 +40,7 @@ class Mark:
     unit: float = 1.0
 
     def judge(self, rows: Mapping[str, Mapping[str, Any]]) -> list[dict[str, object]]:
-        """One verdict a mode; None where somebody was left out."""
+        """Returns one verdict per mode; values are None if a contender was not measured."""
         strongest = min(
             (row[self.key] for name, row in rows.items() if name.removesuffix(GRAPH) in self.baselines), default=None
         )
@@ -83,16 +83,16 @@ MARKS = (
 
 
 def judge(cases: Iterable[Mapping[str, Any]], device: str) -> list[dict[str, object]]:
-    """The verdicts on the sizes that were run."""
+    """Returns the verdicts for the measured sizes."""
     by_size = {tuple(case["size"]): {row["name"]: row for row in case["steps"]} for case in cases}
-    here = [mark for mark in MARKS if mark.device == device and mark.size in by_size]
-    return [verdict for mark in here for verdict in mark.judge(by_size[mark.size])]
+    marks = [mark for mark in MARKS if mark.device == device and mark.size in by_size]
+    return [verdict for mark in marks for verdict in mark.judge(by_size[mark.size])]
 
 
 def show_marks(marks: Iterable[Mapping[str, Any]]) -> None:
-    """Prints the verdicts, if there are any."""
-    table = Table(title="marks")
-    for head in ("mark", "|Y|×L×B", "mode", "limit", "measured", "against the strongest", "met"):
+    """Prints the verdicts, if any."""
+    table = Table(title="targets")
+    for head in ("target", "|Y|×L×B", "mode", "limit", "measured", "against the fastest baseline", "met"):
         table.add_column(head)
     for mark in marks:
         figures = ["–" if mark[key] is None else f"{mark[key]:.2f}" for key in ("measured", "against_strongest")]

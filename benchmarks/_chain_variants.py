@@ -1,4 +1,4 @@
-"""Ways to train a chain from single sites that differ in whom a site takes for its neighbours, and in what counts."""
+"""Variants of the local training loss of a chain: which tags the neighbours have, and which terms the loss has."""
 
 from dataclasses import dataclass, replace
 
@@ -14,25 +14,25 @@ from linearcore.surrogates import Surrogate
 from linearcore.tagging import TaggingModel
 from linearcore.tagging.encoders import Encoder
 
-#: Candidates of a site where two sites change together, the true tag besides.
+#: Candidates per position when two adjacent positions change together, in addition to the true tag.
 BEST = 8
-#: Where nothing may be: far below every score, and finite.
-NOWHERE = -1e9
+#: Score of masked-out candidates: far below every score, but finite.
+MASKED_SCORE = -1e9
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One way.
+    """One variant.
 
     Attributes:
-        rank: of the transitions; None is a full matrix.
-        unary: share of the loss on the emissions alone.
+        rank: rank of the transitions; None is a full matrix.
+        unary: weight of the loss on the emissions alone.
         surrogate: φ.
-        neighbours: "true"; "own", the best tags of the emissions; "swept", the best tags given those; "absent"; "expected",
-            the mean over the emissions' softmax. All but "true" in the place of a true neighbour with probability `share`.
-        share: see `neighbours`.
-        pairs: share of the loss on changes of two adjacent sites, among the `BEST` tags of each.
-        chain_rate: the chain's own scores learn at so many times the rate; None is 1.
+        neighbours: "true"; "own", the best tags by emission; "swept", the best tags given those; "absent"; "expected",
+            the mean over the softmax of the emissions. All but "true" replace a true neighbour with probability `share`.
+        share: probability of a replaced neighbour, see `neighbours`.
+        pairs: weight of the loss on changes of two adjacent positions, among the `BEST` tags of each.
+        chain_rate: learning-rate factor of the chain's parameters; None is 1.
     """
 
     rank: int | None = 64
@@ -74,7 +74,7 @@ VARIANTS = {
 
 
 class VariantModel(TaggingModel):
-    """A tagger that is trained in a variant's way; it decodes like any other."""
+    """A tagger that is trained with a variant of the loss; decoding is unchanged."""
 
     def __init__(self, encoder: Encoder, num_tags: int, variant: Variant) -> None:
         super().__init__(encoder, num_tags, "lc", rank=variant.rank)
@@ -84,7 +84,7 @@ class VariantModel(TaggingModel):
         )
 
     def loss(self, hidden: Tensor, mask: Tensor, tags: Tensor) -> Tensor:
-        """The mean loss of a tag."""
+        """Computes the mean loss per tag."""
         variant = self.variant
         if variant.neighbours == "true" and not variant.pairs:
             return super().loss(hidden, mask, tags)
@@ -104,7 +104,7 @@ class VariantModel(TaggingModel):
         return losses.masked_fill(~mask, 0.0).sum() / mask.sum()
 
     def _neighbours(self, emissions: Tensor, truth: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, L, r) twice: each site's tag as it is seen from the right, and from the left."""
+        """Returns the factors (B, L, r) of each position as left neighbour and as right neighbour."""
         source, target = self.head.transitions_from, self.head.transitions_to
         kind, share = self.variant.neighbours, self.variant.share
         left, right = F.embedding(truth, source), F.embedding(truth, target)
@@ -124,7 +124,7 @@ class VariantModel(TaggingModel):
         return torch.where(swap, F.embedding(own, source), left), torch.where(swap, F.embedding(own, target), right)
 
     def _spread(self, left: Tensor, right: Tensor, mask: Tensor) -> Tensor:
-        """(B, L, |Y|): what the neighbours, and the ends of a chain, give to every tag."""
+        """Computes the scores (B, L, |Y|) that neighbours and sequence ends add to every tag."""
         here = mask.unsqueeze(-1)
         before = F.pad(left.masked_fill(~here, 0.0), (0, 0, 1, 0))[:, :-1]
         after = F.pad(right.masked_fill(~here, 0.0), (0, 0, 0, 1))[:, 1:]
@@ -134,15 +134,15 @@ class VariantModel(TaggingModel):
         return found + is_first * self.head.start_transitions + is_last * self.head.end_transitions
 
     def _pairs(self, scores: Tensor, truth: Tensor, mask: Tensor) -> Tensor:
-        """φ(h(y) − logsumexp of h over other tags at two adjacent sites), for tags that score well; mean over the pairs."""
+        """Computes the mean over adjacent pairs of φ(h(y) − logsumexp of h over the best other tags at both positions)."""
         own = truth.unsqueeze(-1)
-        others = scores.detach().scatter(-1, own, NOWHERE).topk(BEST, -1).indices
+        others = scores.detach().scatter(-1, own, MASKED_SCORE).topk(BEST, -1).indices
         tags = torch.cat([own, others], -1)
         picked = scores.gather(-1, tags)
         source, target = self.head.transitions_from, self.head.transitions_to
         first, second = tags[:, :-1], tags[:, 1:]
         between = F.embedding(first, source) @ F.embedding(second, target).transpose(-1, -2)
-        # The local scores have the link to the true neighbour in them, once each; a changed pair has its own instead.
+        # Local scores contain the transition to the true neighbour; a changed pair needs its own transition instead.
         rows = picked[:, :-1].unsqueeze(-1) - between[..., :1]
         columns = picked[:, 1:].unsqueeze(-2) - between[..., :1, :]
         joint = (rows + columns + between).flatten(-2)

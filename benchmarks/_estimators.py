@@ -1,4 +1,4 @@
-"""The estimators that `estimators.py` measures: a loss made from draws, and the gradient that it stands for."""
+"""The sampled losses that `estimators.py` measures, and the exact gradients that they estimate."""
 
 import copy
 from collections.abc import Callable
@@ -15,18 +15,18 @@ from linearcore.structured import RunningSlope, controlled_estimate, draw_scores
 from linearcore.structures import Hamming, Sites
 
 LOCAL = (UNIFORM, FLATTENED, MIXTURE, HARD_UNIFORM, HARD_UNIGRAM, IN_BATCH)
-#: Objectives over whole sequences, each with its own exact gradient.
+#: Objectives over whole sequences; each has its own exact gradient.
 PAIRS, NEAR_PAIRS, CENTERED, TRUTH = "pairs", "pairs of neighbours", "centered", "truth against all"
 
 
 class Model(NamedTuple):
-    """A linear tagger, and the chains whose gradients are taken.
+    """A linear tagger, and a batch of sequences.
 
     Attributes:
-        layer: inputs to emissions.
-        heads: one a form, all with the same numbers.
+        layer: linear layer from inputs to emissions.
+        heads: one head per form, all with the same parameters.
         inputs, tags: (L, B, d) and (L, B).
-        counts: of the tags in the training chains.
+        counts: counts of the tags in the training sequences.
     """
 
     layer: nn.Linear
@@ -36,38 +36,38 @@ class Model(NamedTuple):
     counts: Tensor
 
     def double(self) -> "Model":
-        """A copy in float64."""
+        """Returns a copy in float64."""
         layer, heads = copy.deepcopy(self.layer).double(), copy.deepcopy(self.heads)
         return Model(layer, {form: head.double() for form, head in heads.items()}, self.inputs.double(), *self[3:])
 
     def parameters(self, form: str) -> list[nn.Parameter]:
-        """In one order for every form."""
+        """Returns the parameters, in the same order for every form."""
         return [*self.layer.parameters(), *self.heads[form].parameters()]
 
     def gradient(self, loss: Tensor, form: str) -> Tensor:
-        """All of it as one vector."""
+        """Computes the gradient as one vector."""
         return torch.cat([part.reshape(-1) for part in torch.autograd.grad(loss, self.parameters(form))])
 
     def exact(self, form: str) -> Tensor:
-        """The loss over all candidates."""
+        """Computes the loss over all candidates."""
         return -self.heads[form](self.layer(self.inputs), self.tags, reduction="token_mean")
 
 
-#: (model, stream, sparse gradients) ↦ an estimate of a loss.
+#: Function from (model, generator, sparse gradients) to an estimate of a loss.
 Loss = Callable[[Model, torch.Generator, bool], Tensor]
 
 
 @dataclass(frozen=True)
 class Estimator:
-    """A loss from draws.
+    """A sampled loss.
 
     Attributes:
-        name: what the tables call it.
-        form: the head's form; for whole sequences the head only lends its scores.
-        objective: what it estimates: a form over all candidates, or one of the objectives over whole sequences.
-        samples: K.
-        loss: makes it.
-        log_factor: the log of how many times the objective's gradient its own mean is.
+        name: name in the tables.
+        form: form of the head; for whole sequences only the scores of the head are used.
+        objective: the estimated objective: a form over all candidates, or an objective over whole sequences.
+        samples: number of samples K.
+        loss: function that computes it.
+        log_factor: log of the ratio of the expected gradient to the gradient of the objective.
     """
 
     name: str
@@ -79,12 +79,12 @@ class Estimator:
 
     @property
     def is_local(self) -> bool:
-        """Whether it is over single-site changes."""
+        """Whether candidates are single-position changes."""
         return self.objective == self.form
 
 
 def local(draws: str, form: str, samples: int, shared: bool, model: Model) -> Estimator:
-    """`LinearCoreChain.sampled_loss`. Lists of hard competitors are those of the model as it is."""
+    """Makes estimators with `LinearCoreChain.sampled_loss`; hard competitors are listed for the current model."""
     proposal = PROPOSALS[draws](model.counts, model.layer.weight.float(), shared)
 
     def loss(model: Model, stream: torch.Generator, sparse: bool) -> Tensor:
@@ -95,7 +95,7 @@ def local(draws: str, form: str, samples: int, shared: bool, model: Model) -> Es
 
 
 def structured(name: str, objective: str, samples: int, log_factor: float = 0.0, /, **options: object) -> Estimator:
-    """`LinearCoreChain.structured`."""
+    """Makes estimators with `LinearCoreChain.structured`."""
 
     def loss(model: Model, stream: torch.Generator, sparse: bool) -> Tensor:
         head, emissions = model.heads["logodds"], model.layer(model.inputs)
@@ -105,7 +105,7 @@ def structured(name: str, objective: str, samples: int, log_factor: float = 0.0,
 
 
 def around_truth(name: str, samples: int, slope: float | RunningSlope) -> Estimator:
-    """The mean of φ(h(y) − h(y')) over all y' with −α m taken out and put back; α = 0 is the plain average."""
+    """The mean of φ(h(y) − h(y')) over all y' with the control variate −α m; α = 0 is the simple average."""
 
     def loss(model: Model, stream: torch.Generator, sparse: bool) -> Tensor:
         head, emissions, tags = model.heads["logodds"], model.layer(model.inputs), model.tags
@@ -123,7 +123,7 @@ def around_truth(name: str, samples: int, slope: float | RunningSlope) -> Estima
 
 
 def settled(model: Model, stream: torch.Generator) -> RunningSlope:
-    """A running α that has forgotten its start."""
+    """Computes a running estimate of α after its warm-up."""
     slope = RunningSlope()
     with torch.no_grad():
         for _ in range(100):
@@ -132,14 +132,14 @@ def settled(model: Model, stream: torch.Generator) -> RunningSlope:
 
 
 def over_sequences(samples: int, model: Model, stream: torch.Generator) -> list[Estimator]:
-    """Everything that draws whole sequences."""
+    """Makes all estimators that sample whole sequences."""
     sites = Sites.of(torch.ones_like(model.tags, dtype=torch.bool), is_full=True)
     num_tags = model.heads["logodds"].num_tags
     mass = float(log_similarity_mass(model.tags, sites, num_tags, cost=Hamming())[0])
-    # log(M − 1) is log M for all that float64 can tell.
-    rivals = len(model.tags) * torch.log(torch.tensor(float(num_tags), dtype=torch.float64)).item()
+    # log(M − 1) equals log M in float64.
+    log_num_competitors = len(model.tags) * torch.log(torch.tensor(float(num_tags), dtype=torch.float64)).item()
     return [
-        structured("pairs, raw", PAIRS, samples, mass + rivals, objective="raw"),
+        structured("pairs, raw", PAIRS, samples, mass + log_num_competitors, objective="raw"),
         structured("pairs, normalised", PAIRS, samples, objective="normalised"),
         structured("pairs, self-normalised", PAIRS, samples, objective="self-normalised"),
         structured("pairs of neighbours, normalised", NEAR_PAIRS, samples, inner=Neighbours()),
@@ -152,7 +152,7 @@ def over_sequences(samples: int, model: Model, stream: torch.Generator) -> list[
 
 
 def long_averages(samples: int) -> dict[str, Estimator]:
-    """What stands for the exact gradients of the objectives over whole sequences, which have no closed form for chains."""
+    """Makes long averages in place of exact gradients over whole sequences, which have no closed form for chains."""
     return {
         PAIRS: structured("", PAIRS, samples),
         NEAR_PAIRS: structured("", NEAR_PAIRS, samples, inner=Neighbours()),
@@ -162,13 +162,13 @@ def long_averages(samples: int) -> dict[str, Estimator]:
 
 
 def estimators(sizes: tuple[int, ...], model: Model, stream: torch.Generator) -> list[Estimator]:
-    """All of them."""
+    """Makes all estimators."""
     found = [
         local(draws, form, samples, shared, model)
         for form in ("logodds", "pairwise")
         for draws in LOCAL
         for shared in (True, False)
         for samples in sizes
-        if shared or draws != IN_BATCH  # The batch's tags are one set by what they are.
+        if shared or draws != IN_BATCH  # The tags of the batch are always shared.
     ]
     return found + [each for samples in sizes for each in over_sequences(samples, model, stream)]

@@ -1,13 +1,13 @@
-"""The ways to train that `proposals.py` compares, and where each gets its candidates from."""
+"""The training methods that `proposals.py` compares, and their proposals."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from torch import Tensor
 
-from linearcore.proposals import Hard, InBatch, Mixture, Proposal, Uniform, Unigram, hardest
+from linearcore.proposals import HardNegatives, InBatch, Mixture, Proposal, Uniform, Unigram, hard_negatives
 
-#: Competitors in a list of `Hard`, and the steps after which the lists are made anew.
+#: Length of the lists of hard competitors, and the number of steps between their updates.
 LISTED, REFRESH = 16, 200
 
 TOKEN, ALL, CRF, STRUCTURED, SAMPLED = "token", "all", "crf", "structured", "sampled"
@@ -15,14 +15,14 @@ TOKEN, ALL, CRF, STRUCTURED, SAMPLED = "token", "all", "crf", "structured", "sam
 
 @dataclass(frozen=True)
 class Method:
-    """A way to train.
+    """A training method.
 
     Attributes:
         loss: "token", "all", "crf", "structured" or "sampled".
-        form: of the linear-core loss.
+        form: form of the linear-core loss.
         draws: a name in `PROPOSALS`, for "sampled".
-        samples: K, for "sampled" and "structured".
-        shared: one set of draws for all sites of a batch.
+        samples: number of samples K, for "sampled" and "structured".
+        shared: share the samples between all positions of a batch.
     """
 
     loss: str
@@ -33,7 +33,7 @@ class Method:
 
     @property
     def name(self) -> str:
-        """What the tables call it."""
+        """Returns the name in the tables."""
         if self.loss == SAMPLED:
             form = "" if self.form == "logodds" else f"{self.form}, "
             return f"{form}{self.draws}, K = {self.samples}" + ("" if self.shared else ", own draws")
@@ -43,11 +43,11 @@ class Method:
 
     @property
     def is_sparse(self) -> bool:
-        """Whether projection and chain get sparse gradients."""
+        """Whether gradients of projection and chain are sparse."""
         return self.loss == SAMPLED
 
 
-#: (counts of the tags, weight of the projection, shared) ↦ a proposal.
+#: Functions from (counts of the tags, weight of the projection, shared) to a proposal.
 Maker = Callable[[Tensor, Tensor, bool], Proposal]
 
 UNIFORM, UNIGRAM, FLATTENED, MIXTURE = "uniform", "unigram", "unigram^0.75", "uniform + unigram"
@@ -55,8 +55,8 @@ HARD_UNIFORM, HARD_UNIGRAM, IN_BATCH = "hard 16 + uniform", "hard 16 + unigram^0
 
 
 def _hard(rest: Maker) -> Maker:
-    return lambda counts, weight, shared: Hard(
-        table=hardest(weight.detach(), LISTED), rest=rest(counts, weight, shared), shared=shared
+    return lambda counts, weight, shared: HardNegatives(
+        table=hard_negatives(weight.detach(), LISTED), rest=rest(counts, weight, shared), shared=shared
     )
 
 
@@ -72,7 +72,7 @@ PROPOSALS[HARD_UNIGRAM] = _hard(PROPOSALS[FLATTENED])
 
 
 class Draws:
-    """The proposal of a method while it trains: made once, or anew every `REFRESH` steps where it follows the weights."""
+    """The proposal of a method: constant, or updated every `REFRESH` steps if it depends on the weights."""
 
     def __init__(self, method: Method, counts: Tensor, weight: Tensor) -> None:
         self._make = lambda: PROPOSALS[method.draws](counts, weight, method.shared)
@@ -80,17 +80,17 @@ class Draws:
         self._steps = 0
 
     def proposal(self) -> Proposal:
-        """For the next step."""
-        if isinstance(self._now, Hard) and self._steps and self._steps % REFRESH == 0:
+        """Returns the proposal for the next step."""
+        if isinstance(self._now, HardNegatives) and self._steps and self._steps % REFRESH == 0:
             self._now = self._make()
         self._steps += 1
         return self._now
 
 
 def methods(sizes: tuple[int, ...], *, with_chains: bool) -> list[Method]:
-    """All of them for numbers of draws `sizes`; the CRF and whole sequences on generated chains only.
+    """Returns all methods for the numbers of samples `sizes`; CRF and whole sequences only for generated sequences.
 
-    Draws of a site's own and `pairwise` are tried with a middling number of draws: what they cost and bring shows there.
+    Separate samples per position, and `pairwise`, are only measured with a medium number of samples.
     """
     middle = sizes[len(sizes) // 2]
     found = [Method(TOKEN), Method(ALL), Method(ALL, "pairwise")]

@@ -1,7 +1,7 @@
-"""One run of `proposals.py`: trains a tagger for a budget of seconds in one way, with one rate and seed, and decodes.
+"""One run of `proposals.py`: trains a tagger for a number of seconds with one method, learning rate and seed, and decodes.
 
-Only training counts on the clock: making batches, drawing candidates, making lists of hard ones, gradients and updates. The
-rate falls to zero linearly over the budget of *time*, so that a way with slow steps has as whole a schedule as any other.
+The time includes making batches, sampling, lists of hard competitors, gradients and updates. The learning rate decreases
+linearly to zero over the *time*, so that methods with slow steps also complete the schedule.
 """
 
 import time
@@ -22,23 +22,23 @@ from linearcore.optim import SparseAdamW
 from linearcore_paper.experiments.convergence.data import Chains, Task
 from linearcore_paper.experiments.convergence.training import batches as chain_batches
 
-#: Inputs or word forms, tags, and the mask where there is padding.
+#: Inputs or word forms, tags, and the mask, if there is padding.
 Batch = tuple[Tensor, Tensor, Tensor | None]
-DECODED = 25  # chains or sentences that are decoded together
+DECODED = 25  # sequences per decoding batch
 RECIPE = Recipe()
 
 
 @dataclass(frozen=True)
 class Size:
-    """A set to train on, and for how long.
+    """A dataset and its training time.
 
     Attributes:
-        tags: |Y| of generated chains; 0 for Turkish, which brings its own.
-        seconds: of training.
+        tags: |Y| of generated sequences; 0 for Turkish, which has its own tags.
+        seconds: training time.
         rates: the grid of learning rates.
-        batch: chains a step; for Turkish the recipe has tokens.
-        noise, inputs, chains: of what is generated: σ, d, and how many chains to train on, to choose by and to report on.
-        recipe: the Turkish tagger's network.
+        batch: sequences per step; not used for Turkish, see `recipe.tokens`.
+        noise, inputs, chains: of generated data: σ, d, and the numbers of training, dev and test sequences.
+        recipe: network of the Turkish tagger.
     """
 
     tags: int
@@ -53,23 +53,23 @@ class Size:
 
 @dataclass(frozen=True)
 class Run:
-    """What to train: everything that the outcome depends on, so that it can be found again."""
+    """All settings of a run, which also identify its saved result."""
 
     size: Size
     method: Method
     rate: float
     seed: int
-    is_final: bool  # decodes the test part as well
+    is_final: bool  # also decodes the test set
 
 
 class Network(NamedTuple):
-    """What is trained.
+    """A tagger.
 
     Attributes:
-        encode: inputs (or word forms) and mask ↦ hidden states.
-        encoder: its modules, none for generated chains.
-        out: the projection to the tags.
-        head: the chain on top.
+        encode: function from inputs (or word forms) and mask to hidden states.
+        encoder: modules of the encoder, none for generated sequences.
+        out: projection to the tags.
+        head: chain head.
     """
 
     encode: Callable[[Tensor, Tensor | None], Tensor]
@@ -78,7 +78,7 @@ class Network(NamedTuple):
     head: nn.Module
 
     def emissions(self, inputs: Tensor, mask: Tensor | None) -> Tensor:
-        """The scores of all tags."""
+        """Computes the scores of all tags."""
         return self.out(self.encode(inputs, mask))
 
 
@@ -86,7 +86,7 @@ class Network(NamedTuple):
 
 
 class GeneratedChains:
-    """Chains of `_chain_data`, and a linear tagger with dense transitions that starts from zero."""
+    """Generated sequences, and a linear tagger with dense transitions and zero initial weights."""
 
     def __init__(self, size: Size) -> None:
         self.size, self.num_tags = size, size.tags
@@ -94,7 +94,7 @@ class GeneratedChains:
         self.counts = torch.bincount(self.task.train.tags.flatten(), minlength=size.tags)
 
     def network(self, method: Method) -> Network:
-        """A fresh tagger."""
+        """Makes an untrained tagger."""
         out = nn.Linear(self.size.inputs, self.num_tags)
         head = (
             lc.ChainCRF(self.num_tags)
@@ -106,21 +106,21 @@ class GeneratedChains:
         return Network(lambda inputs, mask: inputs, [], out, head)
 
     def batches(self, seed: int) -> Iterator[Batch]:
-        """Without end."""
+        """Yields training batches without end."""
         for inputs, tags in chain_batches(self.task.train, self.size.batch, seed):
             yield inputs, tags, None
 
     def part(self, name: str) -> Iterator[Batch]:
-        """What is decoded, "dev" or "test"."""
+        """Returns the batches of "dev" or "test"."""
         chains: Chains = self.task.validation if name == "dev" else self.task.test
         parts = (part.split(DECODED, 1) for part in (chains.inputs, chains.tags))
         for inputs, tags in zip(*parts, strict=True):
             yield inputs, tags, None
 
-    def told(self) -> dict[str, Any]:
-        """What the set is, for the record."""
-        errors = {"oracle_error": self.task.law.oracle_error(self.task.test)}
-        errors["unary_error"] = self.task.law.unary_error(self.task.test, self.task.train)
+    def describe(self) -> dict[str, Any]:
+        """Returns the description of the dataset for the result file."""
+        errors = {"oracle_error": self.task.model.oracle_error(self.task.test)}
+        errors["unary_error"] = self.task.model.unary_error(self.task.test, self.task.train)
         return {"num_tags": self.num_tags} | {key: round(100 * value, 3) for key, value in errors.items()}
 
 
@@ -137,26 +137,26 @@ class Turkish:
         self.counts = torch.bincount(gold, minlength=self.num_tags)
 
     def network(self, method: Method) -> Network:
-        """A fresh tagger. Its embedding has sparse gradients for every method alike."""
+        """Makes an untrained tagger. Its embedding has sparse gradients for every method."""
         tagger = Tagger(self.corpus, self.size.recipe, sparse=True, form=method.form)
-        if method.loss == TOKEN:  # Exact decoding without transitions is the best emission by itself.
+        if method.loss == TOKEN:  # Without transitions, exact decoding is the argmax of the emissions.
             for parameter in tagger.chain.parameters():
                 nn.init.zeros_(parameter)
         return Network(tagger.states, [tagger.embedding, tagger.hidden], tagger.out, tagger.chain)
 
     def batches(self, seed: int) -> Iterator[Batch]:
-        """Without end."""
+        """Yields training batches without end."""
         for sentences in training_batches(self.corpus, self.size.recipe, torch.Generator().manual_seed(seed)):
             yield padded(sentences)
 
     def part(self, name: str) -> Iterator[Batch]:
-        """What is decoded, "dev" or "test", by length."""
+        """Returns the batches of "dev" or "test", sorted by length."""
         ordered = sorted(self.corpus.parts[name], key=lambda sentence: len(sentence[0]))
         for begin in range(0, len(ordered), DECODED):
             yield padded(ordered[begin : begin + DECODED])
 
-    def told(self) -> dict[str, Any]:
-        """What the set is, for the record."""
+    def describe(self) -> dict[str, Any]:
+        """Returns the description of the dataset for the result file."""
         sizes = {f"{name}_tokens": sum(len(tags) for _, tags in part) for name, part in self.corpus.parts.items()}
         unknown = sum(int((tags < 0).sum()) for _, tags in self.corpus.parts["test"])
         return {
@@ -168,7 +168,7 @@ class Turkish:
 
 @cache
 def load(size: Size, folder: Path | None) -> GeneratedChains | Turkish:
-    """The set; once in a process."""
+    """Loads the dataset, once per process."""
     return GeneratedChains(size) if size.tags else Turkish(size, folder)
 
 
@@ -176,7 +176,7 @@ def load(size: Size, folder: Path | None) -> GeneratedChains | Turkish:
 
 
 def optimizers(network: Network, method: Method, rate: float) -> list[torch.optim.Optimizer]:
-    """Adam for dense gradients, SparseAdamW without decay for sparse ones, all at one rate."""
+    """Makes Adam for dense gradients and SparseAdamW without weight decay for sparse ones, with the same learning rate."""
     layers = [*network.encoder, network.out, network.head]
     is_sparse = {layer: isinstance(layer, nn.EmbeddingBag) for layer in layers}
     is_sparse |= {network.out: method.is_sparse, network.head: method.is_sparse}
@@ -193,7 +193,7 @@ def optimizers(network: Network, method: Method, rate: float) -> list[torch.opti
 
 
 def objective(network: Network, method: Method, draws: Draws | None, batch: Batch, stream: torch.Generator) -> Tensor:
-    """The loss of a batch, a mean over tokens."""
+    """Computes the loss of a batch, a mean over tokens."""
     inputs, tags, mask = batch
     head, hidden = network.head, network.encode(inputs, mask)
     if draws is not None:
@@ -209,7 +209,7 @@ def objective(network: Network, method: Method, draws: Draws | None, batch: Batc
 
 
 def train(network: Network, task: GeneratedChains | Turkish, run: Run) -> tuple[int, float]:
-    """Trains until the time is up; steps made and seconds taken."""
+    """Trains until the time is over; returns the number of steps and the seconds."""
     stream = torch.Generator().manual_seed(run.seed)
     supply, steppers = task.batches(run.seed), optimizers(network, run.method, run.rate)
     steps, budget, start = 0, run.size.seconds, time.perf_counter()
@@ -229,7 +229,7 @@ def train(network: Network, task: GeneratedChains | Turkish, run: Run) -> tuple[
 
 @torch.no_grad()
 def error(network: Network, batches: Iterator[Batch]) -> float:
-    """Per cent of wrong tags by exact decoding; 100 for a tagger that has run away to infinity."""
+    """Returns the error in per cent of exact decoding; 100 for a tagger with non-finite parameters."""
     parameters = (parameter for layer in (network.out, network.head) for parameter in layer.parameters())
     if not all(bool(parameter.isfinite().all()) for parameter in parameters):
         return 100.0
@@ -242,7 +242,7 @@ def error(network: Network, batches: Iterator[Batch]) -> float:
 
 
 def perform(run: Run, folder: Path | None) -> dict[str, Any]:
-    """Trains and decodes; JSON values."""
+    """Trains and decodes; returns the results as JSON values."""
     task = load(run.size, folder)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)

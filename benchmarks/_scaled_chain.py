@@ -1,4 +1,4 @@
-"""How well a tagger decodes when its chain counts for more, for less, or for nothing."""
+"""Accuracy of a tagger with scaled transition scores."""
 
 import torch
 
@@ -7,14 +7,16 @@ from linearcore_paper.experiments.tagging.training import accuracy
 
 
 @torch.no_grad()
-def scaled_accuracy(model: TaggingModel, looks: list[Batch], scale: float) -> float:
-    """Per cent of right tags with all of the chain's own scores multiplied, which are put back; 0 is the emissions alone."""
-    # Of the two factors of low-rank transitions, one.
-    own = [] if model.head is None else [value for name, value in model.head.named_parameters() if name != "transitions_to"]
-    kept = [value.clone() for value in own]
-    for value in own:
+def scaled_accuracy(model: TaggingModel, batches: list[Batch], scale: float) -> float:
+    """Returns the accuracy in per cent with all parameters of the head multiplied by `scale`; 0 uses only emissions."""
+    # Only one of the two factors of low-rank transitions is scaled.
+    parameters = (
+        [] if model.head is None else [value for name, value in model.head.named_parameters() if name != "transitions_to"]
+    )
+    saved = [value.clone() for value in parameters]
+    for value in parameters:
         value.mul_(scale)
-    found = accuracy(model, looks)
-    for value, old in zip(own, kept, strict=True):
+    result = accuracy(model, batches)
+    for value, old in zip(parameters, saved, strict=True):
         value.copy_(old)
-    return found
+    return result

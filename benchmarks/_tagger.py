@@ -22,15 +22,15 @@ Sentence = tuple[Tensor, Tensor]  # the same as numbers
 
 
 class UsageError(Exception):
-    """Something that the user can mend; its text is the one line that is shown."""
+    """An error of the user; its message is one line."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """The network and how long it is trained."""
+    """Sizes of the network and training settings."""
 
     steps: int = 1000
-    tokens: int = 800  # of one training batch
+    tokens: int = 800  # tokens per training batch
     rate: float = 0.004
     buckets: int = 2**16
     width: int = 64
@@ -47,7 +47,7 @@ class Corpus(NamedTuple):
     Attributes:
         features: (number of word forms, 9) buckets of each word form; form 0 stands for padding.
         num_tags: |Y|, the tags of the training part.
-        parts: for train, dev and test the sentences as (forms, tags); tags that training has not are −1.
+        parts: sentences of train, dev and test as (forms, tags); tags that do not occur in training are −1.
     """
 
     features: Tensor
@@ -56,12 +56,12 @@ class Corpus(NamedTuple):
 
 
 def latin(folder: Path | None) -> dict[str, list[Words]]:
-    """LASLA: sentences of words with tags "UPOS|FEATS"."""
+    """Reads LASLA: sentences of words with tags "UPOS|FEATS"."""
     return {part: treebank(folder, f"la_lasla-{part}", "latin", "generated") for part in ("train", "dev", "test")}
 
 
 def turkish(folder: Path | None) -> dict[str, list[Words]]:
-    """The Turkish Web Treebank, both files, split by number: see `every_tenth`."""
+    """Reads both files of the Turkish Web Treebank, split by sentence number (see `every_tenth`)."""
     parts: dict[str, list[Words]] = {"train": [], "dev": [], "test": []}
     for name in TURKISH:
         for part, sentences in every_tenth(treebank(folder, name, "turkish", "chains")).items():
@@ -69,33 +69,33 @@ def turkish(folder: Path | None) -> dict[str, list[Words]]:
     return parts
 
 
-def treebank(folder: Path | None, name: str, wanted: str, instead: str) -> list[Words]:
-    """The sentences of tagging/NAME.conllu.xz; where it is missing, says which set needs it and which to take instead."""
+def treebank(folder: Path | None, name: str, set_name: str, instead: str) -> list[Words]:
+    """Reads the sentences of tagging/NAME.conllu.xz; if it is missing, the error names the set and an alternative."""
     file = f"tagging/{name}.conllu.xz"
     if folder is None or not (folder / file).is_file():
         where = "no data folder was given" if folder is None else f"no {file} in {folder}"
-        raise UsageError(f"{wanted} needs its files, and {where}: pass --data DIR, or leave it out with --sets {instead}")
-    # LASLA numbers some of its words twice.
+        raise UsageError(f"{set_name} needs its files, and {where}: pass --data DIR, or use --sets {instead}")
+    # LASLA has duplicate word numbers.
     sentences = read_sentences(folder / file, "upos+feats", check_ids=False)
     pairs = (zip(sentence.words, sentence.tags or [], strict=True) for sentence in sentences)
     return [[(word, tag.replace(" ", "|")) for word, tag in sentence] for sentence in pairs]
 
 
 def generated(num_tags: int, sizes: dict[str, int], seed: int) -> dict[str, list[Words]]:
-    """Sentences of 20 words, as many a part as `sizes` says: walks over tags, each with 12 successors and 3 words.
+    """Generates sentences of 20 words from a Markov chain of tags, each with 12 successors and 3 words.
 
-    A word belongs to about 3 tags, so that it takes the neighbours to tell them apart.
+    A word belongs to about 3 tags, so its tag depends on the neighbours. `sizes` is the number of sentences per part.
     """
     generator = torch.Generator().manual_seed(20240 + seed)
     successors = torch.randint(num_tags, (num_tags, 12), generator=generator)
     words = torch.randint(num_tags, (num_tags, 3), generator=generator)
-    chances = torch.rand(12, generator=generator).exp()
+    weights = torch.rand(12, generator=generator).exp()
     parts = {}
     for part, count in sizes.items():
         tag = torch.randint(num_tags, (count,), generator=generator)
         tags, forms = [], []
         for _ in range(20):
-            tag = successors[tag, torch.multinomial(chances, count, replacement=True, generator=generator)]
+            tag = successors[tag, torch.multinomial(weights, count, replacement=True, generator=generator)]
             tags.append(tag)
             forms.append(words[tag, torch.randint(3, (count,), generator=generator)])
         rows = zip(torch.stack(forms, 1).tolist(), torch.stack(tags, 1).tolist(), strict=True)
@@ -104,7 +104,7 @@ def generated(num_tags: int, sizes: dict[str, int], seed: int) -> dict[str, list
 
 
 def encode(parts: dict[str, list[Words]], buckets: int) -> Corpus:
-    """Words and tags as numbers."""
+    """Converts words and tags to integers."""
     forms: dict[str, int] = {"": 0}
     tags: dict[str, int] = {}
     encoded: dict[str, list[Sentence]] = {}
@@ -112,22 +112,22 @@ def encode(parts: dict[str, list[Words]], buckets: int) -> Corpus:
         encoded[part] = []
         for sentence in sentences:
             words = [forms.setdefault(word, len(forms)) for word, _ in sentence]
-            own = [tags.setdefault(tag, len(tags)) if part == "train" else tags.get(tag, -1) for _, tag in sentence]
-            encoded[part].append((torch.tensor(words), torch.tensor(own)))
+            tag_ids = [tags.setdefault(tag, len(tags)) if part == "train" else tags.get(tag, -1) for _, tag in sentence]
+            encoded[part].append((torch.tensor(words), torch.tensor(tag_ids)))
     return Corpus(torch.tensor([hashed(word, buckets) for word in forms]), len(tags), encoded)
 
 
 def hashed(word: str, buckets: int) -> list[int]:
-    """The buckets of a word form: itself, in lower case, its ends and beginnings, its shape."""
+    """Hashes the features of a word to buckets: word, lower case, suffixes, prefixes, shape."""
     low = word.lower()
     shape = "".join("X" if sign.isupper() else "x" if sign.islower() else "0" if sign.isdigit() else sign for sign in word)
-    found = [word, low, *(low[-size:] for size in (1, 2, 3, 4)), *(low[:size] for size in (1, 2)), shape[:6]]
-    # Python's own hash differs from run to run.
-    return [zlib.crc32(f"{kind} {text}".encode()) % buckets for kind, text in enumerate(found)]
+    features = [word, low, *(low[-size:] for size in (1, 2, 3, 4)), *(low[:size] for size in (1, 2)), shape[:6]]
+    # Python's `hash` of strings differs between runs.
+    return [zlib.crc32(f"{kind} {text}".encode()) % buckets for kind, text in enumerate(features)]
 
 
 def padded(sentences: Sequence[Sentence]) -> tuple[Tensor, Tensor, Tensor]:
-    """Forms, tags (−100 as padding) and mask (B, L)."""
+    """Pads sentences; returns forms, tags (padded with −100) and mask, each (B, L)."""
     forms, tags = zip(*sentences, strict=True)
     tags = nn.utils.rnn.pad_sequence(tags, batch_first=True, padding_value=-100)
     return nn.utils.rnn.pad_sequence(forms, batch_first=True), tags, tags != -100
@@ -137,13 +137,13 @@ def padded(sentences: Sequence[Sentence]) -> tuple[Tensor, Tensor, Tensor]:
 
 
 class Tagger(nn.Module):
-    """Emissions (B, L, |Y|) from word forms (B, L), and the chain on top of them.
+    """Window tagger: emissions (B, L, |Y|) from word forms (B, L), and a LinearCoreChain.
 
     Args:
-        corpus: what word forms and tags there are.
-        recipe: the sizes.
-        sparse: the embedding has sparse gradients, for an optimiser that takes them.
-        form: of the chain's loss, as a sum over candidates.
+        corpus: defines word forms and tags.
+        recipe: sizes of the network.
+        sparse: use sparse gradients for the embedding.
+        form: form of the chain's loss, as a sum over candidates.
     """
 
     def __init__(self, corpus: Corpus, recipe: Recipe, *, sparse: bool = False, form: str = "logodds") -> None:
@@ -159,7 +159,7 @@ class Tagger(nn.Module):
         return self.out(self.states(forms, mask))
 
     def states(self, forms: Tensor, mask: Tensor) -> Tensor:
-        """(B, L, hidden): what goes into the last layer."""
+        """Computes the inputs (B, L, hidden) of the last layer."""
         words = self.embedding(self.features[forms.flatten()]).view(*forms.shape, -1) * mask.unsqueeze(-1)
         around = F.pad(words, (0, 0, 2, 2))
         window = torch.cat([around[:, shift : shift + forms.shape[1]] for shift in range(5)], -1)
@@ -167,7 +167,7 @@ class Tagger(nn.Module):
 
 
 def trained(corpus: Corpus, recipe: Recipe, device: str, seed: int) -> Tagger:
-    """A tagger after `recipe.steps` batches of whole sentences of like length; the rate goes to zero linearly."""
+    """Trains a tagger for `recipe.steps` batches of sentences of similar length, with linear decay of the learning rate."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         tagger = Tagger(corpus, recipe).to(device)
@@ -185,11 +185,11 @@ def trained(corpus: Corpus, recipe: Recipe, device: str, seed: int) -> Tagger:
 
 
 def training_batches(corpus: Corpus, recipe: Recipe, generator: torch.Generator) -> Iterator[list[Sentence]]:
-    """Batches of about `recipe.tokens` tokens, for ever; sentences are cut at 100 words."""
+    """Yields batches of about `recipe.tokens` tokens without end; sentences are truncated to 100 words."""
     sentences = [(forms[:100], tags[:100]) for forms, tags in corpus.parts["train"]]
     while True:
-        chance = torch.rand(len(sentences), generator=generator).tolist()
-        order = sorted(range(len(sentences)), key=lambda index: (len(sentences[index][0]), chance[index]))
+        random_keys = torch.rand(len(sentences), generator=generator).tolist()
+        order = sorted(range(len(sentences)), key=lambda index: (len(sentences[index][0]), random_keys[index]))
         batches, batch = [], []
         for index in order:
             if batch and (len(batch) + 1) * len(sentences[index][0]) > recipe.tokens:
@@ -202,7 +202,7 @@ def training_batches(corpus: Corpus, recipe: Recipe, generator: torch.Generator)
 
 
 def multiplied_out(head: lc.LinearCoreChain) -> lc.LinearCoreChain:
-    """The same chain with one dense matrix of transitions."""
+    """Returns the same chain with a dense transition matrix."""
     with torch.random.fork_rng(), torch.no_grad():
         dense, chain = lc.LinearCoreChain(head.num_tags, batch_first=True), head.chain()
         for name in ("start_transitions", "transitions", "end_transitions"):

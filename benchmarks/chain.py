@@ -1,15 +1,15 @@
-"""One training step of chain heads: ours beside pytorch-crf, a broadcast CRF and token cross-entropy.
+"""Time of one training step of chain heads, compared with pytorch-crf, a broadcast CRF and token cross-entropy.
 
 A step is a projection from 256 hidden units to |Y| tags, the loss summed over the batch, and the backward pass to the hidden
-states, the projection and the head's own parameters. Every case first checks that the three CRFs have the same loss and
-gradient and that each form of ours has that of its plain twin in float64. Then all run in turn in one process; a slow one
-has fewer turns, and one that would not fit or takes longer than --slowest is left out with a line that says so. On CUDA each
-step is also replayed as a CUDA graph. The scores are those of an untrained projection, on which ChainSSVM's search has to
-look at all tags. pytorch-crf is the package `torchcrf`; without it the rest is measured.
+states, the projection and the parameters of the head. Every case first checks that the three CRFs have the same loss and
+gradient, and that our losses match their reference implementation in float64. Then all run in turn in one process. Slow
+heads run fewer steps. Heads that do not fit in memory or need more than --slowest seconds are skipped with a message. On
+CUDA each step is also replayed as a CUDA graph. The projection is untrained, which is the slowest case for the search of
+ChainSSVM. pytorch-crf is the package `torchcrf`; without it, the others are measured.
 
-    python benchmarks/chain.py                                         # the committed CPU figures
+    python benchmarks/chain.py                                         # the committed CPU results
     python benchmarks/chain.py --device cuda                           # sizes for an accelerator
-    python benchmarks/chain.py --sizes 50x20x2 --seconds 1             # a quick look
+    python benchmarks/chain.py --sizes 50x20x2 --seconds 1             # a quick test
 """
 
 import argparse
@@ -48,9 +48,9 @@ SIZES = {
 FORMS = ("logodds", "pairwise", "centered")
 PEER, BROADCAST = PEERS
 NO_PEER = "there is no module torchcrf"
-#: Steps of a slow contender at the least.
+#: Smallest number of steps of a slow contender.
 FEW = 3
-#: How many B×|Y|² arrays a broadcast CRF has for each position, the temporaries of its backward pass included.
+#: Number of B×|Y|² arrays per position in a broadcast CRF, including temporaries of the backward pass.
 ARRAYS = 2
 RATIOS = {
     "× token cross-entropy": "ratio_to_cross_entropy",
@@ -61,7 +61,7 @@ RATIOS = {
 
 
 class Size(NamedTuple):
-    """|Y| tags, chains of length L, batch of B."""
+    """Number of tags |Y|, sequence length L, batch size B."""
 
     num_tags: int
     length: int
@@ -72,29 +72,29 @@ class Size(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What one step gave: its loss (), and the gradient of the hidden states (L, B, 256)."""
+    """Result of one step: loss () and gradient of the hidden states (L, B, 256)."""
 
     loss: Tensor
     gradient: Tensor
 
     def error(self, exact: "Outcome") -> float:
-        """The larger of the two relative errors; the gradient's is relative to its largest entry. NaN stays NaN."""
-        pairs = [(found.double(), true.double()) for found, true in zip(self, exact, strict=True)]
-        return float(torch.stack([(found - true).abs().max() / true.abs().max() for found, true in pairs]).max())
+        """Returns the larger relative error of loss and gradient (relative to its largest entry); NaN if one is NaN."""
+        pairs = [(value.double(), true.double()) for value, true in zip(self, exact, strict=True)]
+        return float(torch.stack([(value - true).abs().max() / true.abs().max() for value, true in pairs]).max())
 
 
 @dataclass(eq=False)
 class Work:
-    """One contender's training step; leaves of its own, so that nobody else's step touches them."""
+    """The training step of one contender, with its own tensors."""
 
     head: nn.Module
     projection: nn.Linear
     hidden: Tensor
-    given: tuple[Tensor, ...]
+    arguments: tuple[Tensor, ...]
     loss: Tensor = field(init=False)
 
     def step(self) -> None:
-        loss = -self.head(self.projection(self.hidden), *self.given)
+        loss = -self.head(self.projection(self.hidden), *self.arguments)
         loss.backward()
         self.loss = loss.detach()
 
@@ -109,14 +109,14 @@ class Work:
 
 
 class TokenCrossEntropy(nn.Module):
-    """No chain at all, with the sign of the heads."""
+    """Negative token cross-entropy, with the interface of a head."""
 
     def forward(self, emissions: Tensor, tags: Tensor) -> Tensor:
         return -F.cross_entropy(emissions.flatten(0, 1), tags.flatten(), reduction="sum")
 
 
-class PlainTwin(nn.Module):
-    """A linear-core chain by its definition, for its value."""
+class ReferenceChain(nn.Module):
+    """Reference implementation of a linear-core chain."""
 
     def __init__(self, head: lc.LinearCoreChain) -> None:
         super().__init__()
@@ -129,7 +129,7 @@ class PlainTwin(nn.Module):
 
 
 def heads(num_tags: int) -> dict[str, nn.Module]:
-    """The contenders by name; those with the full set of parameters start from the same ones."""
+    """Makes the contenders by name; those with the parameters of ChainCRF have the same values."""
     crf = lc.ChainCRF(num_tags)
     found: dict[str, nn.Module] = {TOKENS: TokenCrossEntropy()}
     found |= {f"LC {form}": lc.LinearCoreChain(num_tags, form=form, normalize=False) for form in FORMS}
@@ -143,7 +143,7 @@ def heads(num_tags: int) -> dict[str, nn.Module]:
 
 
 def works(size: Size, device: str, seed: int) -> dict[str, Work]:
-    """Every contender's step at one size, with the same numbers."""
+    """Makes the step of every contender at one size, with equal inputs and projections."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         projection, contenders = nn.Linear(HIDDEN, size.num_tags), heads(size.num_tags)
@@ -152,29 +152,29 @@ def works(size: Size, device: str, seed: int) -> dict[str, Work]:
     found = {}
     for name, head in contenders.items():
         leaf = hidden.to(device, copy=True).requires_grad_()
-        given = (tags, torch.ones_like(tags, dtype=torch.bool)) if name == PEER else (tags,)
-        found[name] = Work(head.to(device), copy.deepcopy(projection).to(device), leaf, given)
+        arguments = (tags, torch.ones_like(tags, dtype=torch.bool)) if name == PEER else (tags,)
+        found[name] = Work(head.to(device), copy.deepcopy(projection).to(device), leaf, arguments)
     return found
 
 
-def check_twin(name: str, work: Work) -> float:
-    """The error in float32 against the plain twin in float64; stops where ours is off in float64 or far off in float32."""
+def check_against_reference(name: str, work: Work) -> float:
+    """Returns the float32 error against the reference in float64; exits if the float64 or the float32 error is too large."""
     head, projection = copy.deepcopy(work.head).double(), copy.deepcopy(work.projection).double()
     outcomes = []
-    for way in (head, PlainTwin(head)):
-        twin = Work(way, projection, work.hidden.detach().double().requires_grad_(), work.given)
-        twin.step()
-        outcomes.append(twin.outcome)
+    for module in (head, ReferenceChain(head)):
+        step = Work(module, projection, work.hidden.detach().double().requires_grad_(), work.arguments)
+        step.step()
+        outcomes.append(step.outcome)
     work.step()
     exact, error, error_now = outcomes[1], outcomes[0].error(outcomes[1]), work.outcome.error(outcomes[1])
     work.reset()
     if not (error <= 1e-10 and error_now <= 1e-4):
-        raise SystemExit(f"{name} at {tuple(exact.gradient.shape)}: off by {error:.2g}, in float32 by {error_now:.2g}")
+        raise SystemExit(f"{name} at {tuple(exact.gradient.shape)}: errors {error:.2g} (float64), {error_now:.2g} (float32)")
     return error_now
 
 
 def check_crfs(outcomes: Mapping[str, Outcome], size: Size) -> dict[str, float]:
-    """How far the other CRFs are from ours; stops where one of them is off."""
+    """Returns the errors of the other CRFs against ChainCRF; exits if one is too large."""
     errors = {name: outcomes[name].error(outcomes[CRF]) for name in PEERS if name in outcomes}
     for name, error in errors.items():
         if not error <= 1e-4:
@@ -183,7 +183,7 @@ def check_crfs(outcomes: Mapping[str, Outcome], size: Size) -> dict[str, float]:
 
 
 def first_steps(todo: Mapping[str, Work], size: Size, args: argparse.Namespace) -> tuple[dict[str, Outcome], dict[str, str]]:
-    """What every contender that can run here found in its first step, and why the others cannot."""
+    """Runs the first step of every contender; returns the outcomes, and the reasons for those that cannot run."""
     outcomes, reasons = {}, {}
     need = ARRAYS * 4 * size.batch * size.num_tags**2 * size.length
     for name, work in todo.items():
@@ -205,15 +205,15 @@ def first_steps(todo: Mapping[str, Work], size: Size, args: argparse.Namespace) 
 
 
 def graphs(todo: Mapping[str, Work], outcomes: Mapping[str, Outcome]) -> tuple[dict[str, Contender], dict[str, str]]:
-    """Every step that can be recorded as a CUDA graph, checked against the eager one, and why the others cannot."""
+    """Captures steps as CUDA graphs, checked against the eager ones; also returns the reasons for those that cannot be."""
     found, reasons = {}, {}
     peaks = {name: peak_bytes(Contender(work.step, work.reset), "cuda") for name, work in todo.items()}
     for name, work in todo.items():
         work.reset()
         if name == PEER:
-            reasons[name + GRAPH] = "it reads the mask, which waits for the device"
+            reasons[name + GRAPH] = "it reads the mask, which synchronises with the GPU"
             continue
-        # A graph keeps its memory while the others run.
+        # A graph keeps its memory allocated.
         if (need := peaks[name] + max(peaks.values())) > (free := free_bytes("cuda")):
             reasons[name + GRAPH] = f"it needs {need / 2**30:.0f} GiB with the eager steps, and {free / 2**30:.0f} are free"
             continue
@@ -226,13 +226,13 @@ def graphs(todo: Mapping[str, Work], outcomes: Mapping[str, Outcome]) -> tuple[d
         graph.step()
         torch.cuda.synchronize()
         if not (error := work.outcome.error(outcomes[name])) <= 1e-4:
-            raise SystemExit(f"{name}: the CUDA graph is off by {error:.2g}")
+            raise SystemExit(f"{name}: the CUDA graph has an error of {error:.2g}")
         found[name + GRAPH] = graph
     return found, reasons
 
 
 def rows_of(times: Mapping[str, list[float]], contenders: Mapping[str, Contender], device: str) -> list[dict[str, object]]:
-    """A row a contender, in order: median, spread, ratios, peak memory."""
+    """Makes a row per contender: median, spread, ratios, peak memory."""
     medians = {name: statistics.median(values) for name, values in times.items()}
 
     def fastest(*names: str) -> float | None:
@@ -258,12 +258,12 @@ def rows_of(times: Mapping[str, list[float]], contenders: Mapping[str, Contender
 
 
 def run_case(size: Size, args: argparse.Namespace) -> dict[str, object]:
-    """Everything measured at one size."""
+    """Measures one size."""
     todo = works(size, args.device, args.seed)
-    errors = {name: check_twin(name, work) for name, work in todo.items() if name.startswith("LC ")}
+    errors = {name: check_against_reference(name, work) for name, work in todo.items() if name.startswith("LC ")}
     outcomes, reasons = first_steps(todo, size, args)
     at = size
-    if not outcomes.keys() & set(PEERS):  # Where neither fits, a short chain has to do.
+    if not outcomes.keys() & set(PEERS):  # If neither fits, check them on a short sequence.
         at = Size(size.num_tags, min(3, size.length), 1)
         short = {name: work for name, work in works(at, args.device, args.seed).items() if name in (CRF, *PEERS)}
         errors |= check_crfs(first_steps(short, at, args)[0], at)
@@ -275,9 +275,9 @@ def run_case(size: Size, args: argparse.Namespace) -> dict[str, object]:
         recorded, unrecorded = graphs(todo, outcomes)
         contenders, reasons = contenders | recorded, reasons | unrecorded
     for name, reason in reasons.items():
-        print(f"  left out: {name}: {reason}", file=sys.stderr)
+        print(f"  skipped: {name}: {reason}", file=sys.stderr)
     if not contenders:
-        raise SystemExit(f"nobody is fast enough at {size}; raise --slowest")
+        raise SystemExit(f"no contender is fast enough at {size}; pass a larger --slowest")
     reasons |= {PEER: NO_PEER} if torchcrf is None else {}
     times = interleaved_times(contenders, args.device, seconds=args.seconds, least=args.least, few=FEW)
     rows = rows_of(times, contenders, args.device)
@@ -285,7 +285,7 @@ def run_case(size: Size, args: argparse.Namespace) -> dict[str, object]:
 
 
 def sizes(text: str) -> list[Size]:
-    """What --sizes says."""
+    """Parses --sizes."""
     try:
         found = [Size(*map(int, size.split("x"))) for size in text.split(",")]
     except (TypeError, ValueError):
@@ -296,20 +296,20 @@ def sizes(text: str) -> list[Size]:
 
 
 def main() -> None:
-    """Runs the sizes that the command line asks for."""
+    """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu", choices=tuple(SIZES))
     parser.add_argument("--sizes", type=sizes, help="|Y|xLxB, comma-separated; the default depends on the device")
-    parser.add_argument("--seconds", type=float, default=30.0, help="time for the rounds of one size")
-    parser.add_argument("--least", type=int, default=15, help=f"steps of a contender at the least, {FEW} of a slow one")
-    parser.add_argument("--slowest", type=float, default=20.0, help="seconds; who takes longer for a step is left out")
+    parser.add_argument("--seconds", type=float, default=30.0, help="seconds per size")
+    parser.add_argument("--least", type=int, default=15, help=f"smallest number of steps, {FEW} for a slow contender")
+    parser.add_argument("--slowest", type=float, default=20.0, help="skip contenders whose step takes more seconds")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, help="JSON; default benchmarks/results/chain_DEVICE.json")
     args = parsed(parser)
     if args.device == "cuda" and not torch.cuda.is_available():
         parser.error("argument --device: there is no CUDA device here")
     if torchcrf is None:
-        print(f"  left out: {PEER}: {NO_PEER}; `pip install pytorch-crf`, or put it on PYTHONPATH", file=sys.stderr)
+        print(f"  skipped: {PEER}: {NO_PEER}; `pip install pytorch-crf`, or put it on PYTHONPATH", file=sys.stderr)
     ratios = RATIOS if args.device == "cuda" else {head: key for head, key in RATIOS.items() if "fastest_cross" not in key}
     cases = []
     for size in args.sizes or sizes(SIZES[args.device]):

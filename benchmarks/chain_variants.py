@@ -1,8 +1,8 @@
-"""Which local loss of a linear-core chain tags best: forms of neighbours, of the surrogate, of the transitions.
+"""Which variant of the local loss of a linear-core chain is most accurate? Neighbours, surrogates and transitions vary.
 
-Every variant trains the tagger of `linearcore reproduce tagging` on Latin (3,499 tags) with the same encoder, order, rate
-and steps; figures are of the dev part, decoded by a beam with the transitions as they are, and scaled by other factors.
-Token cross-entropy stands beside them; ChainCRF, whose step takes several times theirs, has its place in `tagging` itself.
+Every variant trains the tagger of `linearcore reproduce tagging` on Latin (3,499 tags) with the same encoder, order,
+learning rate and steps. Accuracies are on the dev set with beam search, with the trained transitions and with scaled ones.
+The baseline is token cross-entropy; ChainCRF, which takes several times as long, is part of `tagging`.
 """
 
 import argparse
@@ -25,15 +25,15 @@ from linearcore_paper.experiments.tagging.methods import METHODS
 from linearcore_paper.experiments.tagging.text import SOURCES, check_data, read_text
 
 OUT = Path(__file__).parent / "results" / "chain_variants.json"
-#: Factors of the transitions when decoding; 1 is what was trained, 0 each tag on its own.
+#: Factors of the transitions in decoding; 1 is the trained model, 0 uses only emissions.
 SCALES = (0.0, 0.5, 0.75, 1.0, 1.25)
 PEERS = {"token cross-entropy": "ce"}
-#: Some of every kind.
+#: Some variants of every kind.
 QUICK = [*list(VARIANTS)[::3], "pairs ½", "expected neighbours ½", "unary ½, chain rate 0.1"]
 
 
 def one_run(name: str, source: str, rate: float, seed: int, data: Path | None, device: str) -> dict[str, Any]:
-    """Trains one variant, or a peer."""
+    """Trains one variant, or a baseline."""
     text = read_text(source, data)
     torch.manual_seed(seed)
     words, tags = text.vocabulary, len(text.vocabulary.tags)
@@ -49,14 +49,14 @@ def one_run(name: str, source: str, rate: float, seed: int, data: Path | None, d
     steps = SOURCES[source].epochs * len(batches)
     for _ in training.trained_steps(stepper, rates, batches, steps, generator):
         pass
-    looks = training.make_batches(corpora["dev"], training.DECODED, device)
+    dev_batches = training.make_batches(corpora["dev"], training.DECODED, device)
     scales = SCALES if model.head is not None else (1.0,)
-    found = {f"{scale:g}": round(scaled_accuracy(model, looks, scale), 3) for scale in scales}
+    found = {f"{scale:g}": round(scaled_accuracy(model, dev_batches, scale), 3) for scale in scales}
     return {"name": name, "seed": seed, "dev": found, "steps": steps}
 
 
 def main() -> int:
-    """The command."""
+    """Runs the benchmark."""
     args = arguments()
     source = "made" if args.quick else "latin"
     data = data_folder(args.data)
@@ -84,13 +84,13 @@ def main() -> int:
     }
     write_record(args.out, command=command("chain_variants.py"), settings=settings, results=rows, seed=0)
     for row in sorted(rows, key=lambda row: -row["dev"]["1"]):
-        told = ", ".join(f"{scale}: {value:.2f}" for scale, value in row["dev"].items())
-        print(f"{row['name']:32} seed {row['seed']}  dev {row['dev']['1']:.2f} %   (scaled {told})")
+        scaled = ", ".join(f"{scale}: {value:.2f}" for scale, value in row["dev"].items())
+        print(f"{row['name']:32} seed {row['seed']}  dev {row['dev']['1']:.2f} %   (scaled {scaled})")
     return 0
 
 
 def _depends(name: str, source: str, rate: float, seed: int, data: Path | None) -> dict[str, Any]:
-    """All that decides a run; not where it runs, which it hardly feels."""
+    """Returns the settings of a run, without the device, which hardly changes the result."""
     plan = training.Plan(source, "bilstm-adam", PEERS.get(name, "lc"), rate, seed, hidden=_hidden(source))
     how = _told(VARIANTS[name]) if name in VARIANTS else {}
     return plan.to_json(read_text(source, data)) | {"name": name, "how": how, "scales": SCALES}
@@ -105,11 +105,11 @@ def _told(variant: Variant) -> dict[str, Any]:
 
 
 def arguments() -> argparse.Namespace:
-    """What the user asked for."""
+    """Parses the options."""
     example = "python benchmarks/chain_variants.py --data DIR --device cuda --workers 10"
     parser = parser_for(__doc__, example=example, data="tagging/la_lasla-*.conllu.xz", seeds=1, out=OUT)
-    parser.add_argument("--device", default="cpu", help="where to train (default: %(default)s)")
-    parser.add_argument("--rate", type=float, default=0.01, help="the learning rate of all (default: %(default)s)")
+    parser.add_argument("--device", default="cpu", help="torch device (default: %(default)s)")
+    parser.add_argument("--rate", type=float, default=0.01, help="learning rate of all variants (default: %(default)s)")
     return parsed(parser)
 
 

@@ -1,8 +1,8 @@
-"""Every figure on the page "Reading the paper with care", computed with the library's own surrogates and forms.
+"""Computes all numbers of the page "Reading the paper with care" with the surrogates and forms of the library.
 
-The sections carry the page's letters. Nothing is downloaded and no network is trained: conditional risks are minimised in
-float64 with exact derivatives, tiny output spaces are enumerated, and (m), the one that takes steps, has 10 or 40 weights.
-Items (h) and (i) are about label noise on images; they belong to the `noise` experiment.
+Sections have the letters of the page. Nothing is downloaded and no network is trained: conditional risks are minimised in
+float64 with exact derivatives, small output spaces are enumerated, and the optimisation in (m) has 10 or 40 weights. Items
+(h) and (i) are about label noise on images and belong to the experiment `noise`.
 """
 
 import argparse
@@ -48,17 +48,17 @@ SETTINGS: Table = {
 
 
 def risk_of(form: Form, phi: Surrogate, p: list[float]) -> Callable[[torch.Tensor], torch.Tensor]:
-    """s ↦ Σ_y p_y ℓ(s, y). Not `multiclass_loss`, which refuses a two-sided φ for `centered`."""
+    """s ↦ Σ_y p_y ℓ(s, y). Not `multiclass_loss`, which does not support a two-sided φ for `centered`."""
     n, weights = len(p), torch.tensor(p, dtype=torch.float64)
     every_label = Labels(torch.arange(n))
     return lambda s: weights @ reference_rows(form, phi, s.expand(n, n), every_label)
 
 
 def least_risk(form: Form, phi: Surrogate, p: list[float], tied: bool) -> tuple[float, float, np.ndarray]:
-    """The least conditional risk, over all scores or over those with s_1 = s_2; the gradient's norm there; the scores.
+    """Minimises the conditional risk, over all scores or those with s_1 = s_2; returns risk, gradient norm and scores.
 
-    The last score is pinned to zero, since all forms ignore a shift. Every risk here is convex, so a vanishing gradient
-    proves the minimum; and where it has s_1 > s_2, the least risk under s_2 ≥ s_1 lies at the tie, again by convexity.
+    The last score is fixed at zero, because all forms are invariant to a shift. Every risk is convex, so a zero gradient
+    proves the minimum. If it has s_1 > s_2, the minimum under s_2 ≥ s_1 is at the tie, also by convexity.
     """
     basis = np.eye(len(p))[:, :-1]
     if tied:
@@ -71,13 +71,13 @@ def least_risk(form: Form, phi: Surrogate, p: list[float], tied: bool) -> tuple[
     value, gradient, hessian = (at(f(lambda x: risk(free @ x))) for f in (lambda g: g, torch.func.grad, torch.func.hessian))
     start = np.full(free.shape[1], 0.1)
     x = minimize(value, start, jac=gradient, hess=hessian, method="trust-exact", options={"gtol": 1e-9, "maxiter": 300}).x
-    for _ in range(5):  # the trust region stops at rounding of the value, about √ε of the gradient; Newton goes on
+    for _ in range(5):  # Newton steps: the trust region stops at a gradient of about √ε
         x = x - np.linalg.lstsq(hessian(x), gradient(x), rcond=None)[0]
     return float(value(x)), float(np.linalg.norm(gradient(x))), basis @ x
 
 
 def regret_ratios(form: Form, phi: Surrogate, classes: str = "three") -> Table:
-    """Least surrogate regret of predicting class 2, over its 0-1 regret p_1 − p_2 = 2δ, for every δ."""
+    """Computes the smallest surrogate regret of predicting class 2, divided by its 0-1 regret 2δ, for every δ."""
     ratios, norms = [], []
     for delta in SETTINGS["deltas"]:
         first, second, *rest = SETTINGS["probabilities"][classes]
@@ -92,7 +92,7 @@ def regret_ratios(form: Form, phi: Surrogate, classes: str = "three") -> Table:
 
 
 def item_a() -> Table:
-    """Ratio tables; a linear bound with constant 1/τ would keep every ratio at or above τ."""
+    """Computes the ratio tables; with a linear bound of constant 1/τ every ratio would be at least τ."""
     result: Table = {"deltas": SETTINGS["deltas"]}
     for base, sides in itertools.product(("logistic", "exponential"), (1, 2)):
         phi, name = LinearCore(base, sides=sides), f"{base}_{sides}_sided"
@@ -105,7 +105,7 @@ def item_a() -> Table:
     for sides in (1, 2):
         ratios = regret_ratios(Centered(normalize=False), LinearCore(sides=sides), "four")
         result[f"centered_four_classes_logistic_{sides}_sided"] = ratios
-    # Worked out on the page: the ratio is (125/6)·δ to first order, while the margin of the top two lies in the core.
+    # Derived on the page: the ratio is (125/6)·δ to first order while the margin of the top two is in the core.
     smallest = SETTINGS["deltas"][-1]
     result["pairwise_ratio_over_delta_at_smallest_delta"] = result["pairwise_logistic_1_sided"]["ratios"][-1] / smallest
     result["pairwise_ratio_over_delta_predicted"] = 125 / 6
@@ -116,7 +116,7 @@ def item_a() -> Table:
 
 
 def chain_features(tags: int, length: int) -> tuple[np.ndarray, np.ndarray]:
-    """All tag sequences, and their features: one-hot emissions and transition counts, scaled so that the radius R is 1."""
+    """Lists all tag sequences and their features: one-hot emissions and transition counts, scaled to radius R = 1."""
     outputs = np.array(list(itertools.product(range(tags), repeat=length)))
     emissions = np.eye(tags)[outputs].reshape(len(outputs), -1)
     transitions = np.eye(tags * tags)[outputs[:, :-1] * tags + outputs[:, 1:]].sum(1)
@@ -131,12 +131,12 @@ def expected_step(weight: np.ndarray, slope: np.ndarray, features: np.ndarray) -
 
 
 def cosine(a: np.ndarray, b: np.ndarray) -> float:
-    """The cosine of the angle between two vectors."""
+    """Computes the cosine between two vectors."""
     return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
 
 
 def items_b_and_c() -> tuple[Table, Table]:
-    """The expected step of Algorithm 1 as printed, against the gradient of the loss by autograd; and whom it samples."""
+    """Compares the expected step of Algorithm 1 as printed with the gradient by autograd, and checks its sampler."""
     outputs, features = chain_features(**SETTINGS["chain"])
     hamming = (outputs != outputs[0]).mean(1)
     similarity = 1 - hamming
@@ -150,23 +150,23 @@ def items_b_and_c() -> tuple[Table, Table]:
         margin = scores[:, None] - scores[None, :]
         (truth,) = torch.autograd.grad((torch.from_numpy(similarity)[:, None] * phi.value(margin)).sum(), w)
         slope = phi.derivative(margin.detach().numpy())
-        mended = expected_step(similarity, slope, features)
+        corrected = expected_step(similarity, slope, features)
         # Printed: slope taken at h(y'') − h(y'), times f(y'') − f(y').
         printed = -expected_step(similarity, slope.T, features)
         b["greatest_margin"].append(float(margin.detach().abs().max()))
         b["cosine_printed"].append(cosine(printed, truth.numpy()))
-        b["cosine_mended"].append(cosine(mended, truth.numpy()))
-        # Weights 1/D_1 make up for how often y' comes, but not for a y' that never comes.
+        b["cosine_mended"].append(cosine(corrected, truth.numpy()))
+        # Weights 1/D_1 correct for the frequency of y', but not for a y' that is never sampled.
         seen = expected_step(similarity * (hamming > 0), slope, features)
-        c["cosine_without_truth"].append(cosine(seen, mended))
-        c["missing_share_of_gradient_norm"].append(float(np.linalg.norm(mended - seen) / np.linalg.norm(mended)))
+        c["cosine_without_truth"].append(cosine(seen, corrected))
+        c["missing_share_of_gradient_norm"].append(float(np.linalg.norm(corrected - seen) / np.linalg.norm(corrected)))
     c["probability_of_truth_printed"] = float(hamming[0] / hamming.sum())
     c["probability_of_truth_by_similarity"] = float(similarity[0] / similarity.sum())
     return b, c
 
 
 def item_g() -> Table:
-    """Variance of one draw: for the averaged objective of Theorem 5.3, and for the weighted sum of Algorithm 1."""
+    """Computes the variance of one sample, for the average of Theorem 5.3 and for the weighted sum of Algorithm 1."""
     settings, phi, rows = SETTINGS["variance"], LinearCore(sides=2), []
     for tags in settings["tags"]:
         outputs, features = chain_features(tags, settings["length"])
@@ -188,7 +188,7 @@ def item_g() -> Table:
 
 
 def item_d() -> Table:
-    """sup |φ'| over |u| ≤ 5, 10, 15 for every base, beside the declared Lipschitz constant."""
+    """Computes sup |φ'| over |u| ≤ 5, 10, 15 for every base, and the declared Lipschitz constant."""
     result: Table = {"reach": [5.0, 10.0, 15.0]}
     for base, sides in itertools.product(BASES, (1, 2)):
         phi = LinearCore(base, sides=sides)
@@ -199,7 +199,7 @@ def item_d() -> Table:
 
 
 def item_e() -> Table:
-    """Where the quartic surrogate stops falling: measured root of φ', and τ + (3a)^{1/3}."""
+    """Computes the minimum of the quartic surrogate: numerical root of φ', and τ + (3a)^{1/3}."""
     rows = []
     for a in (0.5, 1.0, 2.0):
         phi = LinearCore(QuarticBase(a=a))
@@ -250,7 +250,7 @@ def item_f() -> Table:
     gap = narrow - 0.5 * LinearCore().value(u / 0.5)
     return {
         "rows": rows,
-        # A constant would not matter, so it is taken out at u = 0.
+        # An additive constant does not matter, so it is subtracted at u = 0.
         "greatest_distance_from_rescaling": float(np.abs(gap - gap[300]).max()),
         "greatest_distance_from_shift": float(np.abs(narrow - LinearCore().value(u + 0.5)).max()),
     }
@@ -265,14 +265,14 @@ def item_j() -> Table:
         row["T_over_t"] = {f"{t:g}": transform(phi, t)[0] / t for t in (0.5, 0.1, 0.01, 0.001)}
         row["local_slope_at_delta_1e-4"] = local_slope(phi, 1e-4)
         if width < 1:
-            twin = LinearCore("truncated_quadratic", tau=1 - width, sharpness=1 / width)
-            row["distance_from_linear_core"] = float(np.abs(phi.value(u) - twin.value(u)).max())
+            core = LinearCore("truncated_quadratic", tau=1 - width, sharpness=1 / width)
+            row["distance_from_linear_core"] = float(np.abs(phi.value(u) - core.value(u)).max())
         rows.append(row)
     return {"rows": rows}
 
 
 def item_k() -> Table:
-    """Slopes as the core vanishes: at the paper's smallest τ, and local ones at τ = 1e-9."""
+    """Computes slopes for a vanishing core: at the smallest τ of the paper, and local ones at τ = 1e-9."""
     result: Table = {}
     for base, sides in itertools.product(BASES, (1, 2)):
         small, smaller = LinearCore(base, tau=1e-5, sides=sides), LinearCore(base, tau=1e-9, sides=sides)
@@ -302,23 +302,23 @@ def item_l() -> Table:
     return result
 
 
-# ---- (m) the hinge that stalls -----------------------------------------------------------------------------------------
+# ---- (m) stalling of the hinge ------------------------------------------------------------------------------------------
 
 
 def objective(phi: Surrogate, w: np.ndarray, lam: float) -> np.ndarray:
-    """(1/n) Σ φ(w_i) + (λ/2)‖w‖² per run (runs, n): orthonormal features, so each sample owns a weight; labels folded in."""
+    """(1/n) Σ φ(w_i) + (λ/2)‖w‖² per run (runs, n): orthonormal features, one weight per sample, labels included."""
     return phi.value(w).mean(-1) + lam / 2 * (w * w).sum(-1)
 
 
 def minimum(phi: Surrogate, n: int, lam: float) -> float:
-    """The least objective. All weights are equal there; w solves −φ'(w) = nλw, or sits at the hinge's kink."""
+    """Computes the minimum. All weights are equal; w solves −φ'(w) = nλw, or is at the kink of the hinge."""
     at_kink = isinstance(phi, Hinge) and n * lam < 1
     w = 1.0 if at_kink else brentq(lambda w: float(phi.derivative(w)) + n * lam * w, 0.0, 50.0, xtol=1e-15)
     return float(objective(phi, np.full(n, w), lam))
 
 
 def descend(phi: Surrogate, n: int, one_sample: bool) -> Table:
-    """Excess objective at a fixed step, full gradient or one sample at a time: mean over runs and a tenth of the steps."""
+    """Computes the mean excess objective at a fixed step size, over runs and a window of a tenth of the steps."""
     settings = SETTINGS["optimization"]
     eta, lam = settings["step"], settings["lambda"]
     runs, steps = (settings["sgd_runs"], settings["sgd_steps"]) if one_sample else (1, settings["gd_steps"])
@@ -342,7 +342,7 @@ def descend(phi: Surrogate, n: int, one_sample: bool) -> Table:
 
 
 def item_m() -> Table:
-    """Excess objective of hinge and linear core, under gradient descent and under one-sample SGD."""
+    """Computes the excess objective of hinge and linear core with gradient descent and with one-sample SGD."""
     rows = []
     for n, one_sample in itertools.product(SETTINGS["optimization"]["samples"], (False, True)):
         row: Table = {"samples": n, "method": "one-sample SGD" if one_sample else "gradient descent"}
@@ -358,7 +358,7 @@ ITEMS = {"d": item_d, "e": item_e, "f": item_f, "g": item_g, "j": item_j, "k": i
 
 
 def rounded(value: Any) -> Any:
-    """Floats to eight significant digits: more than is quoted, and few enough to compare two files by eye."""
+    """Rounds floats to eight significant digits, so that result files are easy to compare."""
     if isinstance(value, dict):
         return {key: rounded(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -367,13 +367,13 @@ def rounded(value: Any) -> Any:
 
 
 def every_item() -> Table:
-    """All items by letter."""
+    """Computes all items by letter."""
     b, c = items_b_and_c()
     return rounded({"a": item_a(), "b": b, "c": c} | {letter: item() for letter, item in ITEMS.items()})
 
 
 def main() -> None:
-    """Writes the record."""
+    """Writes the result file."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -1,29 +1,28 @@
-"""Decoding with thousands of tags: tokens a second and accuracy, exact and by a beam, on a trained tagger.
+"""Decoding with thousands of tags: tokens per second and accuracy of exact and beam search, on a trained tagger.
 
 A tagger is trained first: hashed embeddings of a word and its four neighbours, one hidden layer, and a LinearCoreChain with
-low-rank transitions. They are multiplied out once, so that every decoder gets the same dense scores, torchcrf too. Decoders
-start from emissions that are there, 8 sentences a batch, sorted by length; a token is a word, padding does not count.
+low-rank transitions. The transitions are multiplied out once, so that every decoder gets the same dense scores. Decoding
+starts from computed emissions, 8 sentences per batch, sorted by length. Padding does not count as tokens.
 
-    torchcrf              its own decode
-    exact, dense          LinearCoreChain.viterbi, its bound switched off: every transition is looked at
-    exact                 LinearCoreChain.viterbi as it comes: on a CPU a bound skips tags that cannot win; a GPU looks at
-                          every transition in fused kernels, so that "dense" would be the same
+    torchcrf              torchcrf.CRF.decode
+    exact, dense          LinearCoreChain.viterbi without its bound: every transition is evaluated
+    exact                 LinearCoreChain.viterbi: on a CPU a bound skips tags that cannot be optimal; on a GPU fused kernels
+                          evaluate every transition, so there is no separate "dense"
     beam W                LinearCoreChain.beam
     5 best                LinearCoreChain.kbest
-    argmax                the best emission by itself, of the same model, which was not trained for that
+    argmax                the best emission per token, of the same model, which was not trained for it
 
-Before anything is timed, torchcrf and the first of the 5 best must have the same score, and on a CPU the two exact ways the
-same tags; accuracy is then counted once for all of them. The width to take is the narrowest that is surely within 0.05
-points of exact on the dev sentences, two standard errors included; what it does on the test sentences is what counts. The
-standard error is over sentences, for this one model. torchcrf and the 5 best are timed once over the same batches as the
-others, and so are, on a CPU, both exact ways without a model; the rest are medians of interleaved rounds.
+First, the scores of torchcrf and of the best of the 5 best must equal the exact score, and on a CPU both exact decoders must
+return the same tags; they share one accuracy. The chosen width is the smallest whose accuracy on the dev sentences is within
+0.05 points of exact decoding, including two standard errors; it is reported on the test sentences. The standard error is
+over sentences, for this one model. torchcrf and the 5 best are timed once over the same batches as the others, and on a CPU
+also both exact decoders without a model; all other times are medians of interleaved rounds.
 
-The last table has no model: emissions and transitions are N(0, 1), which leaves the bound nothing to skip and a beam little
-to go by.
+The last table uses no model: emissions and transitions are N(0, 1). This is the worst case for the bound and for a beam.
 
-Sets:
+Datasets:
 
-    latin       LASLA, 3,499 tags of part of speech and features, 1.06 million words to train on; needs
+    latin       LASLA, 3,499 tags of part of speech and features, 1.06 million training words; needs
                 tagging/la_lasla-{train,dev,test}.conllu.xz in --data or LINEARCORE_DATA
     generated   a hidden Markov chain of 4000 tags with 12 successors each and ambiguous words
 """
@@ -51,9 +50,9 @@ from linearcore.runtime import track, write_record
 from linearcore.structures import Sites, path_score
 
 RESULTS = Path(__file__).parent / "results"
-BATCH = 8  # sentences that are decoded together
-NEAR = 0.05  # points that a beam may be away from exact
-WANTED = 10  # times that a beam should be faster
+BATCH = 8  # sentences per batch
+NEAR = 0.05  # largest difference of a beam from exact decoding, in points
+WANTED = 10  # target speed-up of a beam
 TORCHCRF, DENSE, EXACT, FIVE_BEST, ARGMAX = "torchcrf", "exact, dense", "exact", "5 best", "argmax"
 
 Decoder = Callable[[Tensor, Tensor], Tensor]
@@ -62,14 +61,14 @@ Emissions = tuple[Tensor, Tensor]  # (B, L, |Y|) and the mask (B, L)
 
 @dataclass(frozen=True)
 class Plan(Recipe):
-    """How large everything is."""
+    """Sizes of the benchmark."""
 
-    sentences: int = 1000  # of dev and of test, for accuracy
-    batches: int = 4  # that are timed
+    sentences: int = 1000  # dev and test sentences for accuracy
+    batches: int = 4  # timed batches
     beams: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
-    tags: int = 4000  # of what is generated
-    length: int = 100  # of the chains without a model
-    seconds: float = 15.0  # for the rounds of one table
+    tags: int = 4000  # tags of the generated dataset
+    length: int = 100  # sequence length without a model
+    seconds: float = 15.0  # seconds per table
 
 
 SMALL = {"steps": 40, "tokens": 200, "buckets": 2**10, "width": 16, "hidden": 32, "rank": 8}
@@ -80,7 +79,7 @@ QUICK = Plan(**SMALL, sentences=24, batches=1, beams=(1, 4), tags=300, length=8,
 
 
 def decoders(head: lc.LinearCoreChain, plan: Plan) -> dict[str, Decoder]:
-    """Our ways from emissions (B, L, |Y|) and mask (B, L) to tags (B, L), where `head` is."""
+    """Makes our decoders: functions from emissions (B, L, |Y|) and mask (B, L) to tags (B, L)."""
 
     def dense(emissions: Tensor, mask: Tensor) -> Tensor:
         with dense_search():
@@ -96,12 +95,12 @@ def decoders(head: lc.LinearCoreChain, plan: Plan) -> dict[str, Decoder]:
 
 
 def beam_name(width: int) -> str:
-    """What the tables call it."""
+    """Returns the name in the tables."""
     return f"beam {width}"
 
 
 def peer(head: lc.LinearCoreChain) -> torchcrf.CRF:
-    """torchcrf with the parameters of `head`."""
+    """Makes a torchcrf.CRF with the parameters of `head`."""
     with torch.random.fork_rng():
         crf = torchcrf.CRF(head.num_tags, batch_first=True)
     crf.load_state_dict(head.state_dict())
@@ -109,7 +108,7 @@ def peer(head: lc.LinearCoreChain) -> torchcrf.CRF:
 
 
 def check_exact(head: lc.LinearCoreChain, crf: torchcrf.CRF, batches: list[Emissions]) -> float:
-    """Stops unless all exact decoders agree.
+    """Exits unless all exact decoders agree.
 
     The bound must not change a tag in any batch; torchcrf's sequences and the first of the k best must have our score, in
     the shortest one. Returns the largest relative difference in score to torchcrf, which is rounding.
@@ -117,7 +116,7 @@ def check_exact(head: lc.LinearCoreChain, crf: torchcrf.CRF, batches: list[Emiss
     ways = decoders(head, QUICK)
     for emissions, mask in batches if DENSE in ways else []:
         if not torch.equal(ways[DENSE](emissions, mask), ways[EXACT](emissions, mask)):
-            raise SystemExit("the bound changed the result of exact decoding; do not trust these figures")
+            raise SystemExit("the bound changed the result of exact decoding, so the results are invalid")
     emissions, mask = min(batches, key=lambda batch: batch[0].shape[1])
     found = [torch.tensor(row, device=mask.device) for row in crf.decode(emissions, mask)]
     theirs = nn.utils.rnn.pad_sequence(found, batch_first=True)
@@ -127,7 +126,7 @@ def check_exact(head: lc.LinearCoreChain, crf: torchcrf.CRF, batches: list[Emiss
         own, *others = (path_score(exact, scores, tags.clamp(min=0).t(), sites) for tags in (ours, theirs, first))
     off = [float(((other - own) / own.abs()).abs().max()) for other in others]
     if max(off) > 1e-5:
-        raise SystemExit(f"exact decoders differ in score by {max(off):.2g} of it; do not trust these figures")
+        raise SystemExit(f"the scores of exact decoders differ by {max(off):.2g} (relative), so the results are invalid")
     return off[0]
 
 
@@ -135,7 +134,7 @@ def check_exact(head: lc.LinearCoreChain, crf: torchcrf.CRF, batches: list[Emiss
 
 
 def accuracies(tagger: Tagger, ways: dict[str, Decoder], sentences: list[Sentence]) -> dict[str, Any]:
-    """For every way: per cent of right tags, points from exact and their standard error over sentences."""
+    """Computes the accuracy of every decoder, its difference from exact, and the standard error over sentences."""
     ordered = sorted(sentences, key=lambda sentence: len(sentence[0]))
     right: dict[str, list[Tensor]] = {name: [] for name in ways}
     device = tagger.features.device
@@ -159,13 +158,13 @@ def accuracies(tagger: Tagger, ways: dict[str, Decoder], sentences: list[Sentenc
 
 
 def sample(sentences: list[Sentence], count: int, seed: int) -> list[Sentence]:
-    """`count` of them."""
+    """Returns `count` sentences."""
     order = torch.randperm(len(sentences), generator=torch.Generator().manual_seed(seed)).tolist()
     return [sentences[index] for index in order[:count]]
 
 
 def timed_batches(tagger: Tagger, sentences: list[Sentence], count: int) -> list[Emissions]:
-    """Emissions and masks of `count` batches at even distances in the order of length."""
+    """Computes emissions and masks of `count` batches, evenly spaced in the order of length."""
     ordered = sorted(sentences, key=lambda sentence: len(sentence[0]))
     starts = [int((part + 0.5) / count * len(ordered)) // BATCH * BATCH for part in range(count)]
     device = tagger.features.device
@@ -175,7 +174,7 @@ def timed_batches(tagger: Tagger, sentences: list[Sentence], count: int) -> list
 
 
 def seconds_of(ways: dict[str, Decoder], batches: list[Emissions], *, once: set[str], seconds: float) -> dict[str, float]:
-    """What each way takes for all batches: the median of interleaved rounds, and a single run for those of `once`."""
+    """Times every decoder on all batches: the median of interleaved rounds, or a single run for those in `once`."""
     times, device = {}, batches[0][1].device.type
     for name in [name for name in ways if name in once]:
         ways[name](batches[0][0][:, :2], batches[0][1][:, :2])
@@ -191,7 +190,7 @@ def _all_of(way: Decoder, batches: list[Emissions]) -> None:
 
 
 def run_set(name: str, plan: Plan, args: argparse.Namespace) -> dict[str, Any]:
-    """Trains on one set; everything measured of it."""
+    """Trains on one dataset and measures all decoders."""
     sizes = {"train": plan.steps * plan.tokens // 40, "dev": plan.sentences, "test": plan.sentences}
     words = latin(data_folder(args.data)) if name == "latin" else generated(plan.tags, sizes, args.seed)
     corpus = encode(words, plan.buckets)
@@ -224,12 +223,12 @@ def run_set(name: str, plan: Plan, args: argparse.Namespace) -> dict[str, Any]:
 
 
 def in_order(rows: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows as a list, whose order a record keeps."""
+    """Converts the rows to a list, because records sort keys."""
     return [{"method": name, **row} for name, row in rows.items()]
 
 
 def speed(times: dict[str, float], name: str, tokens: int) -> dict[str, float]:
-    """Tokens a second, and how many times the three exact decoders that is."""
+    """Computes tokens per second, and the ratios to the three exact decoders."""
     row = {"tokens_per_second": round(tokens / times[name], 1)}
     for other, key in ((TORCHCRF, "times_torchcrf"), (DENSE, "times_dense"), (EXACT, "times_exact")):
         if other in times:
@@ -238,21 +237,21 @@ def speed(times: dict[str, float], name: str, tokens: int) -> dict[str, float]:
 
 
 def is_surely_near(row: dict[str, float]) -> bool:
-    """Two standard errors more would still be within `NEAR` points of exact."""
+    """Whether the difference plus two standard errors is within `NEAR` points of exact."""
     return abs(row["points_from_exact"]) + 2 * row["error"] <= NEAR
 
 
 def mark(width: int, rows: dict[str, Any]) -> dict[str, Any]:
-    """The width that dev chose, and what came of it on test."""
+    """Returns the width chosen on dev, and its results on test."""
     row = rows[beam_name(width)]
-    told = ("points_from_exact", "error", "times_torchcrf", "times_dense", "times_exact")
+    keys = ("points_from_exact", "error", "times_torchcrf", "times_dense", "times_exact")
     fast = {f"fast_beside_{name}": row[f"times_{name}"] >= WANTED for name in ("dense", "exact") if f"times_{name}" in row}
     near = abs(row["points_from_exact"]) <= NEAR
-    return {"width": width, **{key: row[key] for key in told if key in row}, "near_on_test": near, **fast}
+    return {"width": width, **{key: row[key] for key in keys if key in row}, "near_on_test": near, **fast}
 
 
 def without_a_model(plan: Plan, args: argparse.Namespace) -> dict[str, Any]:
-    """Emissions and transitions of N(0, 1): tokens a second, and how much of the exact score a beam reaches."""
+    """Measures decoders on N(0, 1) scores: tokens per second, and the score of a beam relative to exact."""
     generator = torch.Generator().manual_seed(args.seed)
     with torch.random.fork_rng(), torch.no_grad():
         head = lc.LinearCoreChain(plan.tags, batch_first=True)
@@ -276,7 +275,7 @@ def without_a_model(plan: Plan, args: argparse.Namespace) -> dict[str, Any]:
 
 
 def show(title: str, rows: list[dict[str, Any]]) -> None:
-    """Prints one table; a cell without a figure stays empty."""
+    """Prints one table; missing values are empty cells."""
     columns = {
         "accuracy": ("accuracy %", "{:.2f}"),
         "points_from_exact": ("points from exact", "{:+.3f}"),
@@ -298,7 +297,7 @@ def show(title: str, rows: list[dict[str, Any]]) -> None:
 
 
 def verdict(found: dict[str, Any] | None) -> str:
-    """The mark in one sentence."""
+    """Describes the target and the result in one sentence."""
     if found is None:
         return f"No width is surely within {NEAR} points of exact on the dev sentences."
     against = (("times_dense", DENSE), ("times_exact", f"{EXACT} as it comes"), ("times_torchcrf", TORCHCRF))
@@ -313,7 +312,7 @@ def verdict(found: dict[str, Any] | None) -> str:
 
 
 def arguments() -> argparse.Namespace:
-    """What the user asked for."""
+    """Parses the options."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -324,15 +323,15 @@ def arguments() -> argparse.Namespace:
         "  python benchmarks/decoding.py --quick --sets generated     seconds: does it run?\n",
     )
     parser.add_argument("--data", type=Path, help="folder with tagging/ in it (default: variable LINEARCORE_DATA)")
-    parser.add_argument("--sets", default="latin", help="latin, generated, or both with a comma (default: %(default)s)")
+    parser.add_argument("--sets", default="latin", help="latin, generated, or both, comma-separated (default: %(default)s)")
     parser.add_argument(
-        "--device", default="cpu", choices=("cpu", "cuda"), help="to train and decode on (default: %(default)s)"
+        "--device", default="cpu", choices=("cpu", "cuda"), help="device for training and decoding (default: %(default)s)"
     )
     parser.add_argument("--steps", type=int, help=f"training batches (default: {Plan.steps})")
-    parser.add_argument("--sentences", type=int, help=f"of dev and of test, for accuracy (default: {Plan.sentences})")
-    parser.add_argument("--seconds", type=float, help=f"time for the rounds of one table (default: {Plan.seconds:g})")
+    parser.add_argument("--sentences", type=int, help=f"dev and test sentences for accuracy (default: {Plan.sentences})")
+    parser.add_argument("--seconds", type=float, help=f"seconds per table (default: {Plan.seconds:g})")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--quick", action="store_true", help="toy size: a smoke test, not a result")
+    parser.add_argument("--quick", action="store_true", help="smoke test with a toy size")
     parser.add_argument("--out", type=Path, help="JSON (default: benchmarks/results/decoding_DEVICE.json)")
     args = parsed(parser)
     args.out = args.out or RESULTS / f"decoding_{args.device}.json"
@@ -340,7 +339,7 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Trains, decodes, prints the tables, writes the record."""
+    """Runs the benchmark, prints the tables and writes the result file."""
     args = arguments()
     given = {key: value for key in ("steps", "sentences", "seconds") if (value := getattr(args, key)) is not None}
     plan = replace(QUICK if args.quick else Plan(), **given)

@@ -1,12 +1,12 @@
-"""Forward + backward of dense multi-class losses: ours beside F.cross_entropy and F.multi_margin_loss.
+"""Time of forward + backward of dense multi-class losses, compared with F.cross_entropy and F.multi_margin_loss.
 
-Every case first checks our loss and gradient against the plain twin in float64. Then all contenders run in turn in one
-process, eager and compiled, and the table gives medians, ratios to the eager F.cross_entropy of the same case, and the peak
-memory of a step, its gradient included.
+Every case first checks the gradient of our losses against the reference implementation in float64. Then all losses run in
+turn in one process, eager and compiled. The table shows medians, ratios to the eager F.cross_entropy of the same case, and
+the peak memory of a step, including its gradient.
 
-    python benchmarks/dense_loss.py                                    # the committed CPU figures
+    python benchmarks/dense_loss.py                                    # the committed CPU results
     python benchmarks/dense_loss.py --device cuda                      # shapes for an accelerator
-    python benchmarks/dense_loss.py --shapes 4096x10 --seconds 1       # a quick look
+    python benchmarks/dense_loss.py --shapes 4096x10 --seconds 1       # a quick test
 """
 
 import argparse
@@ -30,15 +30,15 @@ RATIOS = {"× F.cross_entropy": "ratio_to_cross_entropy"}
 
 
 def losses() -> dict[str, Loss]:
-    """The contenders by name; the first is what the others are divided by."""
+    """Returns the losses by name; the first is the baseline of the ratios."""
     ours: dict[str, Loss] = {f"LC {form}": partial(lc.multiclass_loss, form=form) for form in FORMS}
     return {"F.cross_entropy": F.cross_entropy, "F.multi_margin_loss": F.multi_margin_loss, **ours}
 
 
-def check_against_twin(name: str, scores: torch.Tensor, target: torch.Tensor) -> float:
-    """The largest gradient error against the plain twin in float64, relative to the largest entry.
+def check_against_reference(name: str, scores: torch.Tensor, target: torch.Tensor) -> float:
+    """Returns the largest gradient error against the reference in float64, relative to the largest entry.
 
-    It is judged against the error that the plain twin itself makes in the same dtype.
+    Exits if it exceeds twice the error of the reference implementation in the same dtype.
     """
 
     def gradient(values: torch.Tensor, backend: str) -> torch.Tensor:
@@ -47,16 +47,18 @@ def check_against_twin(name: str, scores: torch.Tensor, target: torch.Tensor) ->
         return leaf.grad.double()
 
     exact = gradient(scores.double(), "reference")
-    error, twin = (float((gradient(scores, way) - exact).abs().max() / exact.abs().max()) for way in ("auto", "reference"))
-    if not error <= 2 * twin + torch.finfo(scores.dtype).eps:
+    error, reference_error = (
+        float((gradient(scores, backend) - exact).abs().max() / exact.abs().max()) for backend in ("auto", "reference")
+    )
+    if not error <= 2 * reference_error + torch.finfo(scores.dtype).eps:
         raise SystemExit(
-            f"{name} at {tuple(scores.shape)} {scores.dtype}: gradient off by {error:.2g}, the twin by {twin:.2g}"
+            f"{name} at {tuple(scores.shape)} {scores.dtype}: gradient error {error:.2g}, reference {reference_error:.2g}"
         )
     return error
 
 
 def check_capturable(name: str, scores: torch.Tensor, target: torch.Tensor) -> None:
-    """Fails if the loss waits for the device: torch forbids it during the first step, a CUDA graph in the second."""
+    """Raises if the loss synchronises with the GPU: first with torch's debug mode, then inside a CUDA graph."""
 
     def step() -> None:
         leaf = scores.detach().requires_grad_()
@@ -72,7 +74,7 @@ def check_capturable(name: str, scores: torch.Tensor, target: torch.Tensor) -> N
 
 
 def contenders(scores: torch.Tensor, target: torch.Tensor, *, compiled: bool) -> dict[str, Contender]:
-    """Those that this dtype and device have, as forward + backward steps."""
+    """Returns forward + backward steps of all losses that support this dtype and device."""
 
     def step(loss: Loss) -> None:
         loss(scores, target).backward()
@@ -80,32 +82,32 @@ def contenders(scores: torch.Tensor, target: torch.Tensor, *, compiled: bool) ->
     def reset() -> None:
         scores.grad = None
 
-    found: dict[str, Contender] = {}
+    steps: dict[str, Contender] = {}
     for name, loss in losses().items():
         try:
             step(loss)
-        except RuntimeError as missing:  # F.multi_margin_loss has no half precision on some devices.
-            print(f"  left out: {name}: {str(missing).splitlines()[0]}", file=sys.stderr)
+        except RuntimeError as error:  # F.multi_margin_loss has no half precision on some devices.
+            print(f"  skipped: {name}: {str(error).splitlines()[0]}", file=sys.stderr)
             continue
-        found[f"{name}, eager"] = Contender(partial(step, loss), reset)
+        steps[f"{name}, eager"] = Contender(partial(step, loss), reset)
         if compiled:
             torch._dynamo.reset()
-            found[f"{name}, compiled"] = Contender(partial(step, torch.compile(loss, fullgraph=True, dynamic=False)), reset)
-    return found
+            steps[f"{name}, compiled"] = Contender(partial(step, torch.compile(loss, fullgraph=True, dynamic=False)), reset)
+    return steps
 
 
 def run_case(shape: tuple[int, int], dtype: torch.dtype, args: argparse.Namespace) -> dict[str, object]:
-    """Everything measured at one shape and dtype."""
+    """Measures one shape and dtype."""
     generator = torch.Generator().manual_seed(args.seed)
     scores = (3 * torch.randn(shape, generator=generator)).to(args.device, dtype).requires_grad_()
     target = torch.randint(shape[1], shape[:1], generator=generator).to(args.device)
     ours = [name for name in losses() if name.startswith("LC ")]
-    errors = {name: check_against_twin(name, scores, target) for name in ours}
+    errors = {name: check_against_reference(name, scores, target) for name in ours}
     if args.device == "cuda":
         for name in ours:
             check_capturable(name, scores, target)
-    field = contenders(scores, target, compiled=not args.no_compile)
-    medians = interleaved_medians(field, args.device, seconds=args.seconds, least=args.least)
+    steps = contenders(scores, target, compiled=not args.no_compile)
+    medians = interleaved_medians(steps, args.device, seconds=args.seconds, least=args.least)
     reference = medians["F.cross_entropy, eager"]
     rows = {
         name: {
@@ -113,20 +115,20 @@ def run_case(shape: tuple[int, int], dtype: torch.dtype, args: argparse.Namespac
             "ratio_to_cross_entropy": round(medians[name] / reference, 3),
             "peak_mib": round(peak_bytes(contender, args.device) / 2**20, 2),
         }
-        for name, contender in field.items()
+        for name, contender in steps.items()
     }
     return {"shape": list(shape), "dtype": str(dtype).removeprefix("torch."), "gradient_error": errors, "losses": rows}
 
 
 def main() -> None:
-    """Runs the cases that the command line asks for."""
+    """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu", choices=tuple(SHAPES))
     parser.add_argument("--shapes", help="NxC, comma-separated; the default depends on the device")
     parser.add_argument("--dtypes", default="float32,bfloat16", help="comma-separated")
-    parser.add_argument("--seconds", type=float, default=20.0, help="time for the rounds of one case")
-    parser.add_argument("--least", type=int, default=15, help="rounds of one case at the least")
-    parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
+    parser.add_argument("--seconds", type=float, default=20.0, help="seconds per case")
+    parser.add_argument("--least", type=int, default=15, help="smallest number of rounds per case")
+    parser.add_argument("--no-compile", action="store_true", help="skip torch.compile")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, help="JSON; default benchmarks/results/dense_loss_DEVICE.json")
     args = parsed(parser)

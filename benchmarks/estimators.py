@@ -1,18 +1,18 @@
-"""How far sampled gradients are off, how much they scatter, and what they cost: effective variance per unit of time.
+"""Bias, variance and time of sampled gradients.
 
-A linear tagger on generated chains, with parameters at zero, half-trained and well trained (with LC over all candidates).
-At each of these points, for one batch of chains and every estimator g of a gradient g*:
+The model is a linear tagger on generated sequences, with zero, half-trained and fully trained parameters (trained with LC
+over all candidates). Measured for one batch of sequences and every estimator g of a gradient g*:
 
-    bias               ‖E g − g*‖ / ‖g*‖; what is less than twice the noise of its own measurement is not told from 0
+    bias               ‖E g − g*‖ / ‖g*‖; below twice its measurement noise it is reported as not significant
     variance           E ‖g − E g‖² / ‖g*‖²
-    ms                 median time of a gradient, draws included: float32, one thread, interleaved rounds
-    variance × ms      what a unit of time leaves of the noise: of two unbiased estimators the one with less is the better
+    ms                 median time of a gradient including sampling: float32, one thread, interleaved rounds
+    variance × ms      variance at equal time; of two unbiased estimators, the smaller value is better
 
-g* is the gradient over all candidates where candidates are single-site changes. The objectives over whole sequences have no
-closed form on a chain: a long average, with the noise that it has, stands for g*. Its cosine to the gradient of LC log-odds
-over all candidates says how far it points where training goes, and its size relative to that one what is left to learn.
+For estimators over single-position changes, g* is the gradient over all candidates. Objectives over whole sequences have no
+closed form on a chain, so g* is a long average, which has some noise. Its cosine to the gradient of LC log-odds over all
+candidates, and its norm relative to it, are also reported.
 
-Biases and variances are measured in float64: raw weights of Algorithm 1 are beyond float32.
+Biases and variances are measured in float64, because raw weights of Algorithm 1 overflow float32.
 """
 
 import argparse
@@ -39,7 +39,7 @@ SHOWN = ("variance", "ms", "variance_ms", "cosine", "size")
 
 
 class Measured:
-    """The mean of some gradients and how they scatter around it."""
+    """Running mean and variance of gradients."""
 
     def __init__(self, gradients: list[Tensor] | None = None) -> None:
         self.runs, self.total, self.square = 0, torch.zeros(()), 0.0
@@ -47,38 +47,38 @@ class Measured:
             self.add(gradient)
 
     def add(self, gradient: Tensor) -> None:
-        """Takes one in."""
+        """Adds a gradient."""
         self.runs += 1
         self.total = self.total + gradient
         self.square += float(gradient.square().sum())
 
     @property
     def mean(self) -> Tensor:
-        """Of all of them."""
+        """The mean of all gradients."""
         return self.total / self.runs
 
     @property
     def variance(self) -> float:
-        """E ‖g − E g‖², for which the mean of the runs stands in."""
+        """E ‖g − E g‖², estimated over the runs."""
         if self.runs == 1:
             return 0.0
         return max(0.0, self.square / self.runs - float(self.mean.square().sum())) * self.runs / (self.runs - 1)
 
     @property
     def noise(self) -> float:
-        """E ‖mean − E g‖²."""
+        """E ‖mean − E g‖², the squared error of the mean."""
         return self.variance / self.runs
 
     @property
     def size(self) -> float:
-        """‖E g‖²: that of the mean, which has noise in it, without the noise."""
+        """‖E g‖², estimated as the squared norm of the mean minus its noise."""
         return float(self.mean.square().sum()) - self.noise
 
 
 def relative(found: Measured, exact: Measured, log_factor: float) -> dict[str, float | None]:
-    """Bias, what a bias could hide under, and variance, all relative to ‖g*‖; None where g* is lost in its own noise.
+    """Computes bias, its resolution, and variance relative to ‖g*‖; None if the noise of g* exceeds its norm.
 
-    `absolute` is the variance relative to nothing, for estimators of one objective beside each other.
+    `absolute` is the unnormalised variance, to compare estimators of one objective.
     """
     factor = math.exp(log_factor)
     absolute = {"absolute": _digits(found.variance / factor**2)}
@@ -94,7 +94,7 @@ def relative(found: Measured, exact: Measured, log_factor: float) -> dict[str, f
 
 
 def direction(exact: Measured, training: Measured) -> dict[str, float | None]:
-    """Of a long average: its cosine to the gradient that trains, and how long it is beside it."""
+    """Computes the cosine of a long average to the training gradient, and their ratio of norms."""
     length = {"size": _digits(math.sqrt(float(exact.mean.square().sum()) / training.size))}
     if exact.size <= exact.noise:
         return {"cosine": None} | length
@@ -109,8 +109,8 @@ def _digits(value: float) -> float:
 
 
 def trained(task: Task, steps: int, chains: int) -> Model:
-    """A tagger after some steps of LC log-odds over all candidates, and the first `chains` of the training chains."""
-    num_tags = len(task.law.embeddings)
+    """Trains a tagger with LC log-odds over all candidates; returns it with the first `chains` training sequences."""
+    num_tags = len(task.model.embeddings)
     with torch.random.fork_rng(devices=[]):
         layer, heads = (
             nn.Linear(INPUTS, num_tags),
@@ -133,13 +133,13 @@ def trained(task: Task, steps: int, chains: int) -> Model:
 
 @torch.no_grad()
 def error(model: Model, task: Task) -> float:
-    """Per cent of wrong tags on the validation chains."""
+    """Returns the error in per cent on the validation sequences."""
     found, _ = model.heads["logodds"].viterbi(model.layer(task.validation.inputs))
     return round(100 * float((found != task.validation.tags).double().mean()), 2)
 
 
 def measured(each: Estimator, model: Model, runs: int, stream: torch.Generator) -> Measured:
-    """Runs of one estimator."""
+    """Runs one estimator several times."""
     found = Measured()
     for _ in range(runs):
         found.add(model.gradient(each.loss(model, stream, False), each.form))
@@ -147,7 +147,7 @@ def measured(each: Estimator, model: Model, runs: int, stream: torch.Generator) 
 
 
 def at_point(name: str, model: Model, args: argparse.Namespace, progress: Progress) -> list[dict[str, Any]]:
-    """Biases and variances of all estimators with the model's parameters."""
+    """Measures biases and variances of all estimators at the parameters of the model."""
     stream, exact_model = torch.Generator().manual_seed(1), model.double()
     exact = {form: Measured([exact_model.gradient(exact_model.exact(form), form)]) for form in FORMS}
     for key, each in progress.track(long_averages(args.long).items(), f"{name}, long averages"):
@@ -162,7 +162,7 @@ def at_point(name: str, model: Model, args: argparse.Namespace, progress: Progre
 
 
 def times(model: Model, args: argparse.Namespace) -> dict[tuple[str, str, int], float]:
-    """Median milliseconds of a gradient by estimator, objective and K; all candidates have K = 0."""
+    """Measures the median milliseconds of a gradient by estimator, objective and K; K = 0 means all candidates."""
     stream = torch.Generator().manual_seed(2)
 
     def contender(loss: Any, form: str) -> Contender:
@@ -198,14 +198,14 @@ def show(point: dict[str, Any]) -> None:
 
 
 def bias_text(row: dict[str, Any]) -> str:
-    """A bias, or what it is less than where it was not told from 0."""
+    """Formats a bias, or its upper limit if it is not significant."""
     if row["bias"] is None:
         return "–"
     return f"< {row['resolution']:.2g}" if row["bias"] < row["resolution"] else f"{row['bias']:.2g}"
 
 
 def arguments() -> argparse.Namespace:
-    """What the user asked for."""
+    """Parses the options."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -215,19 +215,24 @@ def arguments() -> argparse.Namespace:
     )
     numbers = lambda text: tuple(int(word) for word in text.split(","))  # noqa: E731
     parser.add_argument("--tags", type=int, default=400)
-    parser.add_argument("--chains", type=int, default=8, help="whose gradients are taken (default: %(default)s)")
-    parser.add_argument("--samples", type=numbers, default=(16, 64), help="K (default: 16,64)")
-    parser.add_argument("--steps", type=numbers, default=(40, 1500), help="until half and well trained (default: 40,1500)")
-    parser.add_argument("--runs", type=int, default=150, help="gradients of an estimator (default: %(default)s)")
+    parser.add_argument("--chains", type=int, default=8, help="number of sequences in the batch (default: %(default)s)")
+    parser.add_argument("--samples", type=numbers, default=(16, 64), help="numbers of samples K (default: 16,64)")
+    parser.add_argument(
+        "--steps",
+        type=numbers,
+        default=(40, 1500),
+        help="steps until half and fully trained (default: 40,1500)",
+    )
+    parser.add_argument("--runs", type=int, default=150, help="gradients per estimator (default: %(default)s)")
     parser.add_argument("--long", type=int, default=1000, help="K of the long averages (default: %(default)s)")
-    parser.add_argument("--seconds", type=float, default=10.0, help="for the rounds that are timed (default: %(default)s)")
-    parser.add_argument("--least", type=int, default=15, help="rounds at the least (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=10.0, help="seconds for timing (default: %(default)s)")
+    parser.add_argument("--least", type=int, default=15, help="smallest number of rounds (default: %(default)s)")
     parser.add_argument("--out", type=Path, default=OUT, help="JSON (default: benchmarks/results/estimators_cpu.json)")
     return parsed(parser)
 
 
 def main() -> None:
-    """Measures, prints, writes the record."""
+    """Runs the benchmark and writes the result file."""
     args = arguments()
     torch.set_num_threads(1)
     task = Task.draw(args.tags, LENGTH, INPUTS, NOISE, (5 * args.tags, 100, 1), seed=0)

@@ -1,12 +1,12 @@
-"""What labels that wrong can teach at all: whether the true class is what a learner that knows their law would answer.
+"""How accurate can a classifier be that knows the distribution of the noisy labels exactly?
 
-No network is trained. The law is that of `linearcore reproduce noise`, with the rate the same for all images: a label that
-is wrong becomes a class that a random projection of the image's pixels prefers. Two learners know it. One sees an image's
-class and no more, so that it knows how often each class becomes each other; one knows what this very image becomes, as if it
-had learned the projections. Each answers either the likeliest label, which is what cross-entropy and every other consistent
-loss aim at, or the label of which the image has more than other images have, in standard deviations: what a loss that is
-straight in normed scores aims at (`linearcore.NormedScores` without its sphere, if scores can be anything). The table tells
-how many of the true classes are answered. Networks err on their own as well; this is about the labels alone.
+No network is trained. The noise is that of `linearcore reproduce noise`, with the same noise rate for all images: a wrong
+label is a class that a random projection of the pixels prefers. Two classifiers know the label probabilities: one only as an
+average over each true class, the other for every single image, as if it had learned the projections. Each predicts either
+the most likely label, as cross-entropy and every other consistent loss do in the limit, or the label whose probability is
+highest relative to other images, in standard deviations, as a linear loss on normalised scores does in the limit
+(`linearcore.NormedScores`, for unrestricted scores). The table shows the accuracy on the true classes. It is an upper limit
+from the labels alone; a network makes additional errors.
 """
 
 import argparse
@@ -33,12 +33,12 @@ LEARNERS, ANSWERS = ("class", "pixels"), ("likeliest", "normed")
 
 
 def wrong_labels(data: Images, seed: int) -> NoisyLabels:
-    """What each label becomes if it is wrong, at any rate: draws are nested."""
+    """Draws the wrong label of each image; it is the same for every noise rate."""
     return instance_dependent(data.images, data.labels, 1.0, num_classes=data.num_classes, seed=seed, **LAW)
 
 
-def known(learner: str, clean: Tensor, wrong: Tensor, rate: float, num_classes: int) -> Tensor:
-    """(N, n) probabilities of the labels that a learner sees, as it knows them."""
+def label_probabilities(learner: str, clean: Tensor, wrong: Tensor, rate: float, num_classes: int) -> Tensor:
+    """Computes the label probabilities (N, n) that a classifier knows."""
     right, becomes = (torch.nn.functional.one_hot(labels, num_classes).double() for labels in (clean, wrong))
     by_pixels = (1 - rate) * right + rate * becomes
     if learner == "pixels":
@@ -47,8 +47,8 @@ def known(learner: str, clean: Tensor, wrong: Tensor, rate: float, num_classes: 
     return means[clean]
 
 
-def share_answered(probability: Tensor, clean: Tensor, answer: str) -> float:
-    """Per cent of the true classes that are answered; of classes that are level each is answered as often."""
+def accuracy_of(probability: Tensor, clean: Tensor, answer: str) -> float:
+    """Returns the accuracy in per cent; of tied classes each is predicted equally often."""
     if answer == "normed":
         probability = (probability - probability.mean(0)) / probability.std(0, correction=0)
     best = probability >= probability.amax(1, keepdim=True) - 1e-9
@@ -56,26 +56,26 @@ def share_answered(probability: Tensor, clean: Tensor, answer: str) -> float:
 
 
 def draw(data: Images, seeds: tuple[int, ...]) -> list[NoisyLabels]:
-    """Wrong labels for each seed."""
+    """Draws wrong labels for each seed."""
     with Progress() as progress:
         return [wrong_labels(data, seed) for seed in progress.track(seeds, "draws")]
 
 
 def look(data: Images, draws: list[NoisyLabels]) -> list[dict[str, Any]]:
-    """A row for each rate, learner and answer."""
+    """Computes a row for each noise rate, classifier and prediction rule."""
     clean = data.labels.long()
     rows = []
     for rate in RATES:
         for learner in LEARNERS:
-            tables = [known(learner, clean, drawn.labels.long(), rate, data.num_classes) for drawn in draws]
+            tables = [label_probabilities(learner, clean, drawn.labels.long(), rate, data.num_classes) for drawn in draws]
             for answer in ANSWERS:
-                shares = [round(share_answered(one, clean, answer), 2) for one in tables]
+                shares = [round(accuracy_of(one, clean, answer), 2) for one in tables]
                 rows.append({"rate": rate, "learner": learner, "answer": answer, "answered": shares})
     return rows
 
 
 def main() -> int:
-    """The command."""
+    """Runs the benchmark."""
     args = arguments()
     source, data = "made-up" if args.quick else "cifar10", data_folder(args.data)
     try:
@@ -89,7 +89,7 @@ def main() -> int:
     law, names = {"generator": "instance_dependent", **LAW}, [drawn.hash[:16] for drawn in draws]
     settings = {"images": len(train), "labels": names, "law": law, "seeds": list(SEEDS), "source": source}
     write_record(args.out, command=command("favourites.py"), settings=settings, results=rows, seed=SEEDS[0])
-    shown = Table("rate", "learner knows", *ANSWERS, title="true classes that are answered, %")
+    shown = Table("noise rate", "classifier knows", *ANSWERS, title="accuracy on the true classes, %")
     for rate in RATES:
         for learner in LEARNERS:
             own = [row for row in rows if (row["rate"], row["learner"]) == (rate, learner)]
@@ -99,15 +99,15 @@ def main() -> int:
 
 
 def arguments() -> argparse.Namespace:
-    """What the user asked for."""
+    """Parses the options."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="example:\n  python benchmarks/favourites.py --data DIR      half a minute",
     )
-    parser.add_argument("--data", type=Path, help="the folder that holds CIFAR-10")
-    parser.add_argument("--quick", action="store_true", help="made-up images, in seconds")
-    parser.add_argument("--out", type=Path, default=OUT, help="the record (default: benchmarks/results)")
+    parser.add_argument("--data", type=Path, help="folder with CIFAR-10")
+    parser.add_argument("--quick", action="store_true", help="small synthetic images; takes seconds")
+    parser.add_argument("--out", type=Path, default=OUT, help="result file (default: benchmarks/results)")
     return parsed(parser)
 
 

@@ -1,12 +1,12 @@
-"""The convolutional Fenchel–Young loss of Cao et al. 2025 beside ours: time of forward + backward, and regret ratios.
+"""Compares the convolutional Fenchel–Young loss of Cao et al. 2025 with ours: time of forward + backward, regret ratios.
 
-Time: every case first checks the baseline's gradient against the optimality of its inner problem in float64, reports the
-duality gap it was solved to, and then times all losses in turn in one process. Ratio: the least surrogate regret over scores
-that predict the second class, divided by its 0-1 regret, on the distributions where the sum loss has no linear bound; a
-linear bound with constant c keeps it above 1/c.
+Time: every case first checks the baseline's gradient against the optimality conditions of its inner problem in float64 and
+reports the duality gap, and then times all losses in turn in one process. Ratio: the smallest surrogate regret over scores
+that predict the second class, divided by its 0-1 regret, on distributions where the sum loss has no linear bound. A linear
+bound with constant c keeps the ratio above 1/c.
 
-    python benchmarks/fenchel_young.py                                 # the committed figures
-    python benchmarks/fenchel_young.py --classes 3,10 --seconds 0.2    # a quick look
+    python benchmarks/fenchel_young.py                                 # the committed results
+    python benchmarks/fenchel_young.py --classes 3,10 --seconds 0.2    # a quick test
 """
 
 import argparse
@@ -41,19 +41,19 @@ PATHS: dict[str, tuple[float, ...]] = {"(.4+δ, .4−δ, .2)": (0.4, 0.4, 0.2), 
 
 
 def check_baseline(scores: torch.Tensor, target: torch.Tensor) -> dict[str, float]:
-    """The gap in the timed dtype and in float64, and how far the gradient is from the exact one; stops where it is off."""
+    """Returns the duality gap in float32 and float64 and the gradient error; exits if the gradient is wrong."""
     leaf = scores.detach().requires_grad_()
     (gradient,) = torch.autograd.grad(fenchel_young_loss(leaf, target, reduction="sum"), leaf)
     exact = fenchel_young_point(scores.detach().double())
     error = float((gradient.double() - (exact.probability - F.one_hot(target, scores.shape[1]))).abs().max())
     if not error <= 1e-5:
-        raise SystemExit(f"the baseline's gradient at {tuple(scores.shape)} {scores.dtype} is off by {error:.2g}")
-    own = fenchel_young_point(scores.detach())
-    return {"duality_gap": float(own.gap.max()), "duality_gap_float64": float(exact.gap.max()), "gradient_error": error}
+        raise SystemExit(f"the baseline's gradient at {tuple(scores.shape)} {scores.dtype} has an error of {error:.2g}")
+    point = fenchel_young_point(scores.detach())
+    return {"duality_gap": float(point.gap.max()), "duality_gap_float64": float(exact.gap.max()), "gradient_error": error}
 
 
 def run_case(num_classes: int, scale: float, args: argparse.Namespace) -> dict[str, object]:
-    """Everything measured at one number of classes and one spread of scores."""
+    """Measures one number of classes and one scale of scores."""
     stream = torch.Generator().manual_seed(args.seed)
     scores = (scale * torch.randn(args.rows, num_classes, generator=stream)).requires_grad_()
     target = torch.randint(num_classes, (args.rows,), generator=stream)
@@ -64,21 +64,21 @@ def run_case(num_classes: int, scale: float, args: argparse.Namespace) -> dict[s
     def reset() -> None:
         scores.grad = None
 
-    field = {name: Contender(partial(step, loss), reset) for name, loss in LOSSES.items()}
-    medians = interleaved_medians(field, "cpu", seconds=args.seconds, least=args.least)
+    steps = {name: Contender(partial(step, loss), reset) for name, loss in LOSSES.items()}
+    medians = interleaved_medians(steps, "cpu", seconds=args.seconds, least=args.least)
     rows = {
         name: {
             "median_ms": round(medians[name], 4),
             "ratio_to_cross_entropy": round(medians[name] / medians["F.cross_entropy"], 3),
             "peak_mib": round(peak_bytes(contender, "cpu") / 2**20, 3),
         }
-        for name, contender in field.items()
+        for name, contender in steps.items()
     }
     return {"shape": [args.rows, num_classes], "scale": scale, "baseline": check_baseline(scores, target), "losses": rows}
 
 
 def ratios(middle: tuple[float, ...]) -> dict[str, list[float]]:
-    """Regret ratios of every loss along p = (a + δ, a − δ, …)."""
+    """Computes the regret ratios of every loss along p = (a + δ, a − δ, …)."""
     paths = [[middle[0] + delta, middle[1] - delta, *middle[2:]] for delta in DELTAS]
     ours = {
         f"LC {form}": [regret_ratio(lc.LinearCore(), lc.losses.FORMS[form].normalized(False), p, 1).ratio for p in paths]
@@ -105,11 +105,11 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=512)
     parser.add_argument("--classes", default="3,10,100,1000", help="comma-separated")
     parser.add_argument(
-        "--scales", default="0.3,3", help="spread of the scores, early and late in training; comma-separated"
+        "--scales", default="0.3,3", help="scales of the scores, as early and late in training; comma-separated"
     )
-    parser.add_argument("--seconds", type=float, default=10.0, help="time for the rounds of one case")
-    parser.add_argument("--least", type=int, default=15, help="rounds of one case at the least")
-    parser.add_argument("--threads", type=int, default=1, help="threads of torch")
+    parser.add_argument("--seconds", type=float, default=10.0, help="seconds per case")
+    parser.add_argument("--least", type=int, default=15, help="smallest number of rounds per case")
+    parser.add_argument("--threads", type=int, default=1, help="number of torch threads")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "fenchel_young.json", help="JSON")
     args = parsed(parser)

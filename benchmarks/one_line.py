@@ -1,24 +1,24 @@
-"""The one-line promise: nn.CrossEntropyLoss() replaced by LinearCoreLoss(), on clean data, everything else untouched.
+"""Accuracy if nn.CrossEntropyLoss() is replaced by LinearCoreLoss() on clean data, with everything else unchanged.
 
-The same network (one hidden layer of rectified units) is trained with every loss. Initialisation, split, order of the
-samples, epochs, optimiser and schedule (cosine to zero) are identical for a seed, so differences are paired by seed.
+The same network (one hidden ReLU layer) is trained with every loss. Initialisation, split, order of the samples, epochs,
+optimiser and schedule (cosine to zero) are identical for a seed, so differences are paired by seed.
 
-    table 1   every loss at the learning rate that is best for cross-entropy: one line changed, nothing else
+    table 1   every loss at the learning rate that is best for cross-entropy: only the loss is changed
     table 2   every loss at its own best learning rate of the same grid
 
-Rates are chosen by mean validation accuracy over the seeds; test accuracy, at the last epoch, is only reported. The
-interval is Student's at 95 % for the mean paired difference to cross-entropy, each comparison by itself; "level" says
-that it holds 0. A seed draws its own split of one pool, so test sets of two seeds overlap.
+Learning rates are chosen by mean validation accuracy over the seeds; test accuracy after the last epoch is only reported.
+The interval is Student's 95 % confidence interval of the mean paired difference to cross-entropy, for each comparison
+separately; "level" means that it contains 0. Each seed splits the same data differently, so test sets of seeds overlap.
 
-Adam is all but blind to the scale of a loss, so that "sum" (normalize=False) and mean hardly differ there and only the mean
-is run; with SGD a sum over 199 competitors is 199 times the step.
+Adam is almost invariant to the scale of a loss, so "sum" (normalize=False) and mean hardly differ and only the mean is run;
+with SGD a sum over 199 competing classes makes the step 199 times as large.
 
-Sets, none with wrong labels, all with classes of equal or nearly equal size:
+Datasets, all without label noise and with classes of equal or nearly equal size:
 
-    digits   scikit-learn's, 10 classes, 64 features
+    digits   scikit-learn digits, 10 classes, 64 features
     letter   UCI letter recognition, 26 classes, 16 features; needs letter.csv.xz in --data or LINEARCORE_DATA
     many     generated, 200 classes in 32 dimensions: each class is two Gaussian clusters with unit covariance whose
-             centres are drawn from N(0, 0.9² I), so that classes overlap: the best possible accuracy is 93 %
+             centres are sampled from N(0, 0.9² I). Classes overlap: the best possible accuracy is 93 %
 """
 
 import argparse
@@ -58,7 +58,7 @@ Optimizer = Callable[[list[Tensor], float], torch.optim.Optimizer]
 
 
 class Setup(NamedTuple):
-    """An optimiser, the learning rates to try, and the losses worth trying with it."""
+    """An optimiser, its grid of learning rates, and its losses."""
 
     make: Optimizer
     rates: tuple[float, ...]
@@ -81,7 +81,7 @@ OPTIMIZERS = {
 
 @dataclass(frozen=True)
 class Plan:
-    """How a set is split and how long it is trained."""
+    """Split and training settings of a dataset."""
 
     train: int
     validation: int
@@ -104,7 +104,7 @@ QUICK = {
 
 
 class Pool(NamedTuple):
-    """All samples of a set: features (N, d), labels (N,), number of classes."""
+    """All samples of a dataset: features (N, d), labels (N,), number of classes."""
 
     features: Tensor
     labels: Tensor
@@ -112,14 +112,14 @@ class Pool(NamedTuple):
 
 
 class UsageError(Exception):
-    """Something that the user can mend; its text is the one line that is shown."""
+    """An error of the user; its message is one line."""
 
 
 # ---- data ----------------------------------------------------------------------------------------------------------------
 
 
 def digits() -> Pool:
-    """scikit-learn's digits, grey values scaled to [−1, 1]."""
+    """Loads the digits of scikit-learn, scaled to [−1, 1]."""
     from sklearn.datasets import load_digits
 
     features, labels = load_digits(return_X_y=True)
@@ -127,18 +127,18 @@ def digits() -> Pool:
 
 
 def letter(folder: Path | None) -> Pool:
-    """UCI letter recognition: a letter and 16 integers from 0 to 15 a row, scaled to about unit variance."""
+    """Reads UCI letter recognition: a letter and 16 integers from 0 to 15 per row, scaled to about unit variance."""
     path = None if folder is None else folder / "letter.csv.xz"
     if path is None or not path.is_file():
         where = "no data folder was given" if folder is None else f"no letter.csv.xz in {folder}"
-        raise UsageError(f"letter needs its file, and {where}: pass --data DIR, or leave it out with --sets digits,many")
+        raise UsageError(f"letter needs its file, and {where}: pass --data DIR, or use --sets digits,many")
     table = np.loadtxt(path, delimiter=",", skiprows=1, dtype=str)
     labels = torch.tensor([ord(name) - ord("A") for name in table[:, 0]])
     return Pool(torch.from_numpy(table[:, 1:].astype(np.float32)) / 4 - 2, labels, 26)
 
 
 def many(size: int, num_classes: int = 200, dimensions: int = 32, clusters: int = 2, spread: float = 0.9) -> Pool:
-    """The generated set of the page above; always the same one."""
+    """Generates the dataset `many`, always with the same seed."""
     generator = torch.Generator().manual_seed(20240)
     centres = torch.randn(num_classes, clusters, dimensions, generator=generator) * spread
     labels = torch.arange(size) % num_classes
@@ -148,18 +148,18 @@ def many(size: int, num_classes: int = 200, dimensions: int = 32, clusters: int 
 
 
 def load(name: str, plan: Plan, folder: Path | None) -> Pool:
-    """The pool of a set, large enough for its plan."""
+    """Loads the samples of a dataset, as many as its plan needs."""
     if name == "digits":
         return digits()
     return letter(folder) if name == "letter" else many(plan.train + plan.validation + plan.test)
 
 
 # ---- training ------------------------------------------------------------------------------------------------------------
-# All seeds are trained at once: every tensor has a leading dimension of seeds, and no seed sees another.
+# All seeds are trained at once: every tensor has a leading dimension of seeds, which are independent.
 
 
 def initial_network(sizes: Sequence[int], seeds: Sequence[int]) -> list[Tensor]:
-    """nn.Linear's own initialisation for every seed: [weight (S, in, out), bias (S, 1, out), …]."""
+    """Initialises all seeds as nn.Linear does: [weight (S, in, out), bias (S, 1, out), …]."""
     layers: list[list[Tensor]] = []
     for seed in seeds:
         with torch.random.fork_rng(devices=[]):
@@ -170,14 +170,14 @@ def initial_network(sizes: Sequence[int], seeds: Sequence[int]) -> list[Tensor]:
 
 
 def network(parameters: list[Tensor], features: Tensor) -> Tensor:
-    """Scores (S, B, C) of features (S, B, d)."""
+    """Computes scores (S, B, C) of features (S, B, d)."""
     weight, bias, last_weight, last_bias = parameters
     hidden = F.relu(torch.baddbmm(bias, features, weight))
     return torch.baddbmm(last_bias, hidden, last_weight)
 
 
 def split(pool: Pool, plan: Plan, seeds: Sequence[int]) -> tuple[Tensor, ...]:
-    """Sample numbers (S, ·) of the training, validation and test parts of every seed."""
+    """Draws the indices (S, ·) of the training, validation and test sets of every seed."""
     orders = [torch.randperm(len(pool.labels), generator=torch.Generator().manual_seed(1000 + seed)) for seed in seeds]
     sizes = [plan.train, plan.validation, plan.test]
     return torch.stack(orders)[:, : sum(sizes)].split(sizes, dim=1)
@@ -186,7 +186,7 @@ def split(pool: Pool, plan: Plan, seeds: Sequence[int]) -> tuple[Tensor, ...]:
 def train(
     pool: Pool, plan: Plan, seeds: Sequence[int], criterion: nn.Module, optimizer: Optimizer, rate: float
 ) -> tuple[list[float], list[float]]:
-    """Validation and test accuracy in per cent of every seed, after the last epoch."""
+    """Trains all seeds; returns validation and test accuracy in per cent after the last epoch."""
     training, validation, test = split(pool, plan, seeds)
     parameters = initial_network([pool.features.shape[1], plan.hidden, pool.num_classes], seeds)
     steps_an_epoch = plan.train // plan.batch
@@ -197,7 +197,7 @@ def train(
         order = torch.stack([torch.randperm(plan.train, generator=shuffler) for shuffler in shufflers])
         for rows in training.gather(1, order)[:, : steps_an_epoch * plan.batch].split(plan.batch, dim=1):
             scores = network(parameters, pool.features[rows])
-            # Times the number of seeds: each seed gets the gradient of the mean over its own batch.
+            # Times the number of seeds, so that each seed gets the gradient of its own mean.
             loss = criterion(scores.flatten(0, 1), pool.labels[rows].flatten()) * len(seeds)
             stepper.zero_grad()
             loss.backward()
@@ -208,7 +208,7 @@ def train(
 
 @torch.no_grad()
 def accuracy(parameters: list[Tensor], pool: Pool, rows: Tensor) -> list[float]:
-    """Per cent right for every seed; scores that are not finite count as wrong."""
+    """Computes the accuracy in per cent of every seed; non-finite scores count as errors."""
     right = torch.zeros(len(rows))
     for part in rows.split(1000, dim=1):
         scores = network(parameters, pool.features[part])
@@ -218,7 +218,7 @@ def accuracy(parameters: list[Tensor], pool: Pool, rows: Tensor) -> list[float]:
 
 
 def run(pool: Pool, plan: Plan, seeds: Sequence[int], optimizer: str, progress: Progress, title: str) -> Table:
-    """Accuracies for every loss and learning rate: {loss: {rate: {"validation": […], "test": […]}}}."""
+    """Computes accuracies by loss and learning rate: {loss: {rate: {"validation": […], "test": […]}}}."""
     make, rates, losses = OPTIMIZERS[optimizer]
     results: Table = {}
     with progress.part(title, total=len(losses) * len(rates)) as part:
@@ -234,7 +234,7 @@ def run(pool: Pool, plan: Plan, seeds: Sequence[int], optimizer: str, progress: 
 
 
 def rounded(values: list[float]) -> list[float]:
-    """Two decimals, which is less than one test sample."""
+    """Rounds to two decimals, which is less than one test sample."""
     return [round(value, 2) for value in values]
 
 
@@ -242,12 +242,12 @@ def rounded(values: list[float]) -> list[float]:
 
 
 def best_rate(by_rate: Table) -> str:
-    """The rate with the best mean validation accuracy, the smaller one of equals."""
+    """Returns the learning rate with the best mean validation accuracy, the smaller one in a tie."""
     return max(by_rate, key=lambda rate: (sum(by_rate[rate]["validation"]), -float(rate)))
 
 
 def compare(ours: list[float], theirs: list[float]) -> Table:
-    """Mean and spread of `ours`, and its paired difference to `theirs` with a 95 % interval."""
+    """Computes mean and standard deviation of `ours`, and its paired difference to `theirs` with a 95 % interval."""
     difference = np.subtract(ours, theirs)
     error = float(difference.std(ddof=1)) / math.sqrt(len(difference))
     mean, half = float(difference.mean()), float(stdtrit(len(difference) - 1, 0.975)) * error
@@ -258,7 +258,7 @@ def compare(ours: list[float], theirs: list[float]) -> Table:
 
 
 def table(results: Table, own_rate: bool) -> list[Table]:
-    """One row a loss, at cross-entropy's best rate or at its own."""
+    """Makes a row per loss, at the best learning rate of cross-entropy or at its own."""
     reference = best_rate(results[CROSS_ENTROPY])
     base = results[CROSS_ENTROPY][reference]["test"]
     rates = [float(rate) for rate in results[CROSS_ENTROPY]]
@@ -271,7 +271,7 @@ def table(results: Table, own_rate: bool) -> list[Table]:
 
 
 def show(title: str, tables: dict[str, list[Table]]) -> None:
-    """Prints a table for reading."""
+    """Prints a table."""
     print(f"\n{title}\n")
     columns = ["set", "loss", "rate", "test %", "sd", "to CE", "error", "95 % interval", "verdict"]
     widths = [12, 13, 6, 7, 5, 7, 6, 18, 7]
@@ -303,7 +303,7 @@ def show(title: str, tables: dict[str, list[Table]]) -> None:
 
 
 def arguments() -> argparse.Namespace:
-    """What the user asked for."""
+    """Parses the options."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -313,10 +313,10 @@ def arguments() -> argparse.Namespace:
         "  python benchmarks/one_line.py --quick --sets digits,many      seconds: does it run?\n",
     )
     parser.add_argument("--data", type=Path, help="folder with letter.csv.xz (default: variable LINEARCORE_DATA)")
-    parser.add_argument("--sets", default="digits,letter,many", help="which sets, with commas (default: %(default)s)")
-    parser.add_argument("--optimizers", default="adam,sgd", help="which optimisers, with commas (default: %(default)s)")
+    parser.add_argument("--sets", default="digits,letter,many", help="datasets, comma-separated (default: %(default)s)")
+    parser.add_argument("--optimizers", default="adam,sgd", help="optimisers, comma-separated (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=10, help="number of seeds, at least 2 (default: %(default)s)")
-    parser.add_argument("--quick", action="store_true", help="2 seeds, tiny networks, 2 epochs: a smoke test, not a result")
+    parser.add_argument("--quick", action="store_true", help="smoke test: 2 seeds, tiny networks, 2 epochs")
     parser.add_argument(
         "--out", type=Path, default=OUT, help="JSON file to write (default: benchmarks/results/one_line.json)"
     )
@@ -324,7 +324,7 @@ def arguments() -> argparse.Namespace:
 
 
 def chosen(option: str, text: str, known: Sequence[str]) -> list[str]:
-    """The names in a list with commas."""
+    """Parses a comma-separated list of names."""
     names = [name.strip() for name in text.split(",")]
     for name in names:
         if name not in known:
@@ -333,7 +333,7 @@ def chosen(option: str, text: str, known: Sequence[str]) -> list[str]:
 
 
 def measure(options: argparse.Namespace) -> Table:
-    """Runs everything that was asked for; returns the settings and the results."""
+    """Runs the selected datasets and optimisers; returns the settings and the results."""
     sets = chosen("--sets", options.sets, list(PLANS))
     optimizers = chosen("--optimizers", options.optimizers, list(OPTIMIZERS))
     if options.seeds < 2:
@@ -361,7 +361,7 @@ def measure(options: argparse.Namespace) -> Table:
 
 
 def main() -> None:
-    """Trains, prints both tables, writes the record."""
+    """Runs the benchmark, prints both tables and writes the result file."""
     options, started = arguments(), time.perf_counter()
     try:
         measured = measure(options)

@@ -1,19 +1,19 @@
-"""Which proposal, and how many draws, reach which error for a fixed time of training.
+"""Error of each proposal and number of samples at equal training time.
 
-Every way trains the same tagger for the same number of seconds on one thread, and its rate falls to zero over that time. The
-rate is the one of a grid that errs least on the dev part with seed 0; the figures are those of other seeds on the test part,
-mean and standard deviation. Whoever has the quicker step makes more of them; that is what sampling is for.
+Every method trains the same tagger for the same number of seconds on one thread, and its learning rate decreases to zero in
+that time. The learning rate is chosen from a grid by the dev error with seed 0; results are mean and standard deviation of
+the test error over other seeds. Methods with faster steps run more of them.
 
-    token cross-entropy, LC over all candidates, ChainCRF     look at all tags in every step
-    PROPOSAL, K = …            `sampled_loss` with K draws a batch (own draws: K a site); log-odds unless it says
-                               pairwise. "hard 16": 16 listed competitors of every tag, from the projection's own weights,
-                               made anew every 200 steps. "in batch": the tags of the batch for sure
-    whole sequences            LinearCoreChain.structured, the paper's Algorithm 1 with its faults mended
+    token cross-entropy, LC over all candidates, ChainCRF     use all tags in every step
+    PROPOSAL, K = …            `sampled_loss` with K samples per batch (own draws: K per position); log-odds unless it says
+                               pairwise. "hard 16": a list of 16 competitors of every tag, from the weights of the
+                               projection, updated every 200 steps. "in batch": always includes the tags of the batch
+    whole sequences            LinearCoreChain.structured, the corrected Algorithm 1 of the paper
 
-All gradients of the encoder are treated alike. Those of projection and chain are dense for ways that look at all tags (Adam,
-fused) and sparse for sampled ones (SparseAdamW without decay, the same rate).
+The encoder has the same optimiser for all methods. Gradients of projection and chain are dense for methods over all tags
+(fused Adam) and sparse for sampled ones (SparseAdamW without weight decay, the same learning rate).
 
-Sets:
+Datasets:
 
     chains      generated chains of 20 positions with 200 and with 2,000 tags, dense transitions, a linear tagger
     turkish     the Turkish Web Treebank, tags "UPOS|FEATS", low-rank transitions, a window tagger. The sentences of each
@@ -44,11 +44,11 @@ from linearcore.runtime import Progress, write_record
 
 RESULTS = Path(__file__).parent / "results"
 SETS = ("chains", "turkish")
-#: Draws that are tried; with 200 tags 256 of them would be more than there are.
+#: Numbers of samples; with 200 tags, 256 would exceed the number of tags.
 DRAWS = {"chains, 200 tags": (16, 64), "chains, 2000 tags": (16, 64, 256), "turkish": (16, 64, 256)}
 SIZES = {
     "chains, 200 tags": Size(200, 4.0, (0.01, 0.03, 0.1)),
-    # More tags want more inputs to be told apart by, and more chains to see every transition.
+    # More tags need more inputs to be separable, and more sequences to contain every transition.
     "chains, 2000 tags": Size(2000, 8.0, (0.01, 0.03, 0.1), batch=8, inputs=30, chains=(6000, 100, 200)),
     "turkish": Size(0, 35.0, (0.003, 0.01, 0.03)),
 }
@@ -63,7 +63,7 @@ QUICK = {
 
 
 class Study:
-    """All runs of some sets: tunes every method, then trains it with other seeds; what is done is kept in a folder."""
+    """Tunes every method, then trains it with other seeds; finished runs are saved in a folder."""
 
     def __init__(self, sizes: dict[str, Size], args: argparse.Namespace, folder: Path | None) -> None:
         self.args, self.folder, self.sizes = args, folder, sizes
@@ -71,12 +71,12 @@ class Study:
         self.field = [(size, method) for name, size in sizes.items() for method in field(name, args.quick)]
 
     def tuning(self, size: Size, method: Method) -> list[Run]:
-        """One run a rate. What cannot come far, by searching or by whole sequences, has two rates with 2,000 tags."""
+        """Lists one run per learning rate; slow methods (CRF, whole sequences) have two with 2,000 tags."""
         rates = size.rates[:2] if method.loss in (CRF, STRUCTURED) and size.tags > 1000 else size.rates
         return [Run(size, method, rate, 0, is_final=False) for rate in rates]
 
     def finals(self, size: Size, method: Method) -> list[Run]:
-        """One run a seed with the rate of the least dev error; none as long as tuning is not done."""
+        """Lists one run per seed with the best learning rate; empty until tuning is finished."""
         tried = self.tuning(size, method)
         if not all(run in self.done for run in tried):
             return []
@@ -84,7 +84,7 @@ class Study:
         return [Run(size, method, rate, seed, is_final=True) for seed in range(1, self.args.seeds + 1)]
 
     def perform(self, work: Path) -> None:
-        """Runs all of it, side by side, leaving out what `work` holds already."""
+        """Runs everything in parallel, except runs that are in `work`."""
         total = sum(len(self.tuning(*pair)) + self.args.seeds for pair in self.field)
         asked: set[Run] = set()
         with processes(self.args.workers) as pool, Progress() as progress, progress.part("runs", total) as part:
@@ -92,7 +92,7 @@ class Study:
             while True:
                 new = [run for pair in self.field for run in (*self.tuning(*pair), *self.finals(*pair)) if run not in asked]
                 asked.update(new)
-                found = {run: told for run in new if (told := kept(work, asdict(run))) is not None}
+                found = {run: saved for run in new if (saved := kept(work, asdict(run))) is not None}
                 self.done |= found
                 part.advance(len(found))
                 waiting |= {pool.submit(perform, run, self.folder): run for run in new if run not in found}
@@ -106,7 +106,7 @@ class Study:
                     part.advance()
 
     def rows(self, size: Size) -> list[dict[str, Any]]:
-        """One for every method, in their order."""
+        """Makes a row for every method, in order."""
         return [self._row(size, method) for of_size, method in self.field if of_size == size]
 
     def _row(self, size: Size, method: Method) -> dict[str, Any]:
@@ -128,9 +128,9 @@ class Study:
 
 
 def field(name: str, quick: bool) -> list[Method]:
-    """What competes on a set."""
+    """Returns the methods for a dataset."""
     found = methods(DRAWS[name], with_chains=name != "turkish")
-    # The ends of the list and two of the middle reach every kind of loss and of draws there is.
+    # The first, the last and two in the middle cover every kind of loss and proposal.
     return [*found[:5], *found[8:10], found[-4], *found[-2:]] if quick else found
 
 
@@ -138,7 +138,7 @@ def field(name: str, quick: bool) -> list[Method]:
 
 
 def show(title: str, rows: list[dict[str, Any]]) -> None:
-    """Prints one table, the least error first."""
+    """Prints one table, sorted by error."""
     table = Table(title=title)
     table.add_column("method", no_wrap=True)
     for head in ("test error, %", "±", "dev error, %", "rate", "steps"):
@@ -151,14 +151,14 @@ def show(title: str, rows: list[dict[str, Any]]) -> None:
 
 
 def hashes(folder: Path | None) -> dict[str, str]:
-    """SHA-256 of the Turkish files."""
+    """Returns the SHA-256 of the Turkish files."""
     assert folder is not None
     names = [f"tagging/{name}.conllu.xz" for name in TURKISH]
     return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names}
 
 
 def arguments() -> argparse.Namespace:
-    """What the user asked for."""
+    """Parses the options."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -168,26 +168,26 @@ def arguments() -> argparse.Namespace:
         "  python benchmarks/proposals.py --sets chains --quick                       seconds: does it run?\n",
     )
     parser.add_argument("--data", type=Path, help="folder with tagging/ in it (default: variable LINEARCORE_DATA)")
-    parser.add_argument("--sets", default="chains", help="chains, turkish, or both with a comma (default: %(default)s)")
-    parser.add_argument("--seconds", type=float, help="of training, for every run (default: 4 and 8 for chains, 35)")
-    parser.add_argument("--seeds", type=int, default=3, help="runs with the chosen rate (default: %(default)s)")
-    parser.add_argument("--workers", type=int, default=1, help="runs side by side, one thread each (default: %(default)s)")
-    parser.add_argument("--work", type=Path, help="folder for finished runs, from which an interrupted study goes on")
-    parser.add_argument("--quick", action="store_true", help="toy size: a smoke test, not a result")
+    parser.add_argument("--sets", default="chains", help="chains, turkish, or both, comma-separated (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, help="training seconds per run (default: 4 and 8 for chains, 35)")
+    parser.add_argument("--seeds", type=int, default=3, help="seeds with the chosen learning rate (default: %(default)s)")
+    parser.add_argument("--workers", type=int, default=1, help="processes, one thread each (default: %(default)s)")
+    parser.add_argument("--work", type=Path, help="folder for finished runs; an interrupted command resumes from it")
+    parser.add_argument("--quick", action="store_true", help="smoke test with a toy size")
     parser.add_argument("--out", type=Path, help="JSON, for one set (default: benchmarks/results/proposals_SET.json)")
     return parsed(parser)
 
 
 def run_set(name: str, args: argparse.Namespace, work: Path) -> None:
-    """Runs one of `SETS`, prints its tables and writes its record."""
+    """Runs one dataset, prints its tables and writes its result file."""
     folder = data_folder(args.data)
     sizes = {key: size for key, size in (QUICK if args.quick else SIZES).items() if key.startswith(name)}
     if args.seconds is not None:
         sizes = {key: replace(size, seconds=args.seconds) for key, size in sizes.items()}
-    told = {key: load(size, folder).told() for key, size in sizes.items()}
+    descriptions = {key: load(size, folder).describe() for key, size in sizes.items()}
     study = Study(sizes, args, folder)
     study.perform(work)
-    results = {key: told[key] | {"methods": study.rows(size)} for key, size in sizes.items()}
+    results = {key: descriptions[key] | {"methods": study.rows(size)} for key, size in sizes.items()}
     for key, found in results.items():
         show(f"{key}, {found['num_tags']} tags, {sizes[key].seconds:g} s", found["methods"])
     command = f"python benchmarks/proposals.py --sets {name}" + (" --data DIR" if name == "turkish" else "")
@@ -201,7 +201,7 @@ def run_set(name: str, args: argparse.Namespace, work: Path) -> None:
 
 
 def main() -> None:
-    """Runs the sets one after the other."""
+    """Runs the datasets one after the other."""
     args = arguments()
     torch.set_num_threads(1)
     try:
@@ -210,7 +210,7 @@ def main() -> None:
             if name not in SETS:
                 raise UsageError(f"--sets takes chains and turkish, and {name!r} is neither")
         if args.out is not None and len(names) > 1:
-            raise UsageError("--out names one file, and every set has a record of its own: leave one of them out")
+            raise UsageError("--out is one file, but every dataset has its own: pass one dataset, or leave --out away")
         with tempfile.TemporaryDirectory() as scratch:
             work = args.work or Path(scratch)
             work.mkdir(parents=True, exist_ok=True)

@@ -1,10 +1,10 @@
-"""Which linear-core loss learns best from wrong labels: a sweep over forms, cores, lengths and scales with a small network.
+"""Which linear-core loss is most accurate with label noise? A sweep over forms, cores, radii and scales.
 
-Every candidate trains the same network on CIFAR-10 with 40 % of wrong labels (instance-dependent noise as in
-`linearcore reproduce noise`), with the same seed, order, rate and weight decay, and is judged by 5,000 held-out labels that
-are as wrong: nobody looks at a true label, neither here nor when choosing from the table. Cross-entropy, GCE and the
-unhinged loss stand beside them. The last has no minimum and has normed scores (`linearcore.NormedScores`). `linearcore
-reproduce noise` tunes what is worth it on a ResNet-18, with the same number of tries as the baselines.
+Every candidate trains the same small network on CIFAR-10 with 40 % wrong labels (instance-dependent noise as in
+`linearcore reproduce noise`), with the same seed, order, learning rate and weight decay. It is evaluated on 5,000 held-out
+labels with the same noise; true labels are not used. Baselines are cross-entropy, GCE and the unhinged loss, which has no
+minimum and is therefore used with normalised scores (`linearcore.NormedScores`). `linearcore reproduce noise` tunes the best
+candidates on a ResNet-18, with as many trials as the baselines.
 """
 
 import argparse
@@ -36,7 +36,7 @@ Loss = Callable[..., Any]
 
 def _core(form: str, **options: Any) -> Loss:
     how: dict[str, Any] = {"form": form, "surrogate": LinearCore(**options), "reduction": "none"}
-    # The mean over the competitors, where there is one, so that a scale means the same for all forms.
+    # The mean over competing classes, so that scales are comparable between forms.
     return partial(multiclass_loss, **how, **({} if form == "logodds" else {"normalize": True}))
 
 
@@ -60,7 +60,7 @@ CANDIDATES: dict[str, Loss] = {
 
 
 def main() -> int:
-    """The command."""
+    """Runs the benchmark."""
     args = arguments()
     source = "made-up" if args.quick else "cifar10"
     data = data_folder(args.data)
@@ -78,7 +78,7 @@ def main() -> int:
         print(f"robust_search.py: {error}", file=sys.stderr)
         return 2
     write_record(args.out, command=command("robust_search.py"), settings=settings, results=rows, seed=args.seed)
-    table = Table("loss", *(f"scale {scale:g}" for scale in args.scales), title="agreement with held-out wrong labels, %")
+    table = Table("loss", *(f"scale {scale:g}" for scale in args.scales), title="accuracy on held-out noisy labels, %")
     for name in names:
         found = {row["scale"]: row for row in rows if row["loss"] == name}
         table.add_row(name, *(_cell(found[scale]) for scale in args.scales))
@@ -93,7 +93,7 @@ def _cell(row: dict[str, Any]) -> str:
 def search(
     source: str, data: Path | None, names: list[str], args: argparse.Namespace
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """A row for each candidate and scale, and what they have in common."""
+    """Trains every candidate at every scale; returns the rows and the common settings."""
     noisy = draw_labels(source, data, LAW, RATE, args.seed)
     images = read_images(source, data).train.with_labels(noisy.labels)
     train, held = hold_out(images, 80 if args.quick else 5000, args.seed)
@@ -115,10 +115,10 @@ def search(
                 for name, scale in some
             ]  # fmt: skip
             for (name, scale), found in zip(some, train_many(runs, progress=progress), strict=True):
-                told = {"failed": found.failed} if found.failed else {}
-                if not told:
-                    told = {"noisy_validation_accuracy": round(found.history[-1]["validation_accuracy"], 3)}
-                rows.append({"loss": name, "scale": scale} | told)
+                outcome = {"failed": found.failed} if found.failed else {}
+                if not outcome:
+                    outcome = {"noisy_validation_accuracy": round(found.history[-1]["validation_accuracy"], 3)}
+                rows.append({"loss": name, "scale": scale} | outcome)
     settings = {
         "device": args.device,
         "held_out": len(held),
@@ -131,13 +131,13 @@ def search(
 
 
 def recipe_of(recipe: Recipe, name: str, scale: float) -> Recipe:
-    """What a candidate changes."""
+    """Returns the settings of a candidate."""
     ending = "-normed" if name.endswith("normed scores") else ""
     return replace(recipe, network=recipe.network + ending, loss_scale=scale)
 
 
 def arguments() -> argparse.Namespace:
-    """What the user asked for."""
+    """Parses the options."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -145,20 +145,20 @@ def arguments() -> argparse.Namespace:
         "  python benchmarks/robust_search.py --data DIR --device cuda --only centered --scales 1000,100\n"
         "  python benchmarks/robust_search.py --data DIR --device cuda --only normed",
     )
-    parser.add_argument("--data", type=Path, help="the folder that holds CIFAR-10")
-    parser.add_argument("--device", default="cpu", help="where to train (default: %(default)s)")
-    parser.add_argument("--epochs", type=int, default=15, help="of every run (default: %(default)s)")
-    parser.add_argument("--beside", type=int, default=8, help="runs side by side on a device (default: %(default)s)")
-    parser.add_argument("--only", help="candidates whose names hold one of these words, semicolons between")
+    parser.add_argument("--data", type=Path, help="folder with CIFAR-10")
+    parser.add_argument("--device", default="cpu", help="torch device (default: %(default)s)")
+    parser.add_argument("--epochs", type=int, default=15, help="epochs per run (default: %(default)s)")
+    parser.add_argument("--beside", type=int, default=8, help="number of runs at the same time (default: %(default)s)")
+    parser.add_argument("--only", help="run only candidates whose name contains one of these strings (separator: semicolon)")
     parser.add_argument(
         "--scales",
         type=lambda text: [float(word) for word in text.split(",")],
         default=SCALES,
-        help=f"factors of the loss, commas between (default: {','.join(f'{scale:g}' for scale in SCALES)})",
+        help=f"factors of the loss, comma-separated (default: {','.join(f'{scale:g}' for scale in SCALES)})",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of labels, weights and order (default: %(default)s)")
-    parser.add_argument("--quick", action="store_true", help="made-up images, in seconds")
-    parser.add_argument("--out", type=Path, default=OUT, help="the record (default: benchmarks/results)")
+    parser.add_argument("--seed", type=int, default=0, help="random seed (default: %(default)s)")
+    parser.add_argument("--quick", action="store_true", help="small synthetic images; takes seconds")
+    parser.add_argument("--out", type=Path, default=OUT, help="result file (default: benchmarks/results)")
     return parsed(parser)
 
 

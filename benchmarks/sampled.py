@@ -1,12 +1,12 @@
-"""A whole training step with sampled candidates, optimiser included: how it grows with |Y|, and against searching.
+"""Time of a full training step with sampled candidates, including the optimiser.
 
-Three tables. *Growth*: the sampled step from 100 to 100,000 tags, low-rank transitions, beside the steps that look at all
-tags while they can. *Search*: one chain of 20 positions with dense transitions, ChainSSVM (with and without the bound that
-skips tags) and ChainCRF against ours; the paper reports a factor of 23 at 400 tags. There a step through modules, autograd
-and an optimiser is nearly all overhead, so that steps with gradients written out and compiled stand beside them, for ours
-and for the SVM. *Large*: 100,000 tags on an accelerator.
+Three tables. *Growth*: the sampled step from 100 to 100,000 tags with low-rank transitions, compared with steps over all
+tags where these are feasible. *Search*: one sequence of 20 positions with dense transitions; ChainSSVM (with and without the
+bound that skips tags) and ChainCRF compared with ours; the paper reports a factor of 23 at 400 tags. At this size a step is
+mostly overhead of modules, autograd and optimiser, so compiled steps with explicit gradients are also measured, for ours and
+for the SVM. *Large*: 100,000 tags on an accelerator.
 
-    python benchmarks/sampled.py                                   # the committed CPU figures
+    python benchmarks/sampled.py                                   # the committed CPU results
     python benchmarks/sampled.py --device cuda                     # the large case
     python benchmarks/sampled.py --growth 100,1000 --search 50 --seconds 1
 """
@@ -29,11 +29,11 @@ from linearcore.runtime import write_record
 from linearcore_paper.experiments.convergence.explicit_steps import Parameters, Step, structured_svm
 from linearcore_paper.experiments.convergence.explicit_steps import sampled as explicit_sampled
 
-#: Positions, chains, hidden units, draws and rank of the small cases and of the large one.
+#: Sequence length, batch size, hidden units, samples and rank of the small cases and of the large one.
 SMALL = {"length": 20, "batch": 1, "hidden": 64, "samples": 64, "rank": 32}
 LARGE = {"length": 128, "batch": 8, "hidden": 256, "samples": 64, "rank": 32}
 LARGE_TAGS = 100_000
-#: Looking at all tags is left out beyond this many.
+#: Largest number of tags for steps over all tags.
 MOST_DENSE = 10_000
 
 SAMPLED, ALL, SSVM, DENSE_SSVM, CRF = "LC sampled", "LC all candidates", "ChainSSVM", "ChainSSVM, dense search", "ChainCRF"
@@ -44,37 +44,37 @@ Loss = Callable[[nn.Module, nn.Linear, Tensor, Tensor], Tensor]
 
 
 def all_tags(head: nn.Module, layer: nn.Linear, hidden: Tensor, tags: Tensor) -> Tensor:
-    """Emissions of all tags, and the head's own loss."""
+    """Computes the head's loss from emissions of all tags."""
     return -head(layer(hidden), tags)
 
 
 def all_tags_densely(head: nn.Module, layer: nn.Linear, hidden: Tensor, tags: Tensor) -> Tensor:
-    """The same with a search that skips nothing."""
+    """Computes the same loss with a search without the bound."""
     with dense_search():
         return all_tags(head, layer, hidden, tags)
 
 
 def sampled(samples: int, head: nn.Module, layer: nn.Linear, hidden: Tensor, tags: Tensor) -> Tensor:
-    """A few candidates, the same for all positions."""
+    """Computes the sampled loss with candidates shared by all positions."""
     return head.sampled_loss(hidden, layer, tags, proposal=Uniform(), num_samples=samples, reduction="sum", sparse=True)
 
 
 def token(head: nn.Module, layer: nn.Linear, hidden: Tensor, tags: Tensor) -> Tensor:
-    """Cross-entropy, no chain."""
+    """Computes token cross-entropy."""
     return F.cross_entropy(layer(hidden).flatten(0, 1), tags.flatten(), reduction="sum")
 
 
 def contender(head: nn.Module, loss: Loss, num_tags: int, shape: dict[str, int], optimizer: type, device: str) -> Contender:
-    """A training step on one fixed batch."""
+    """Makes a training step on one fixed batch."""
     torch.manual_seed(0)
     layer = nn.Linear(shape["hidden"], num_tags, device=device)
     head = head.to(device)
-    with torch.no_grad():  # Transitions that matter: with those of a fresh head a search could skip nearly everything.
+    with torch.no_grad():  # Larger transitions, because with initial ones the search could skip nearly all tags.
         for parameter in head.parameters():
             parameter.normal_()
     hidden = torch.randn(shape["length"], shape["batch"], shape["hidden"], device=device)
     tags = torch.randint(num_tags, (shape["length"], shape["batch"]), device=device)
-    # A rate of next to nothing: the step costs the same, and the scores stay what they were.
+    # A tiny learning rate keeps the scores almost constant.
     stepper = optimizer([*layer.parameters(), *head.parameters()], lr=1e-12)
 
     def step() -> None:
@@ -86,7 +86,7 @@ def contender(head: nn.Module, loss: Loss, num_tags: int, shape: dict[str, int],
 
 
 def growth_field(num_tags: int, device: str) -> dict[str, Contender]:
-    """The steps of one size of the first table."""
+    """Makes the steps of one size of the growth table."""
     make = partial(contender, num_tags=num_tags, shape=SMALL, device=device)
     few = partial(sampled, SMALL["samples"])
     chain = partial(lc.LinearCoreChain, num_tags, rank=SMALL["rank"])
@@ -105,7 +105,7 @@ def growth_field(num_tags: int, device: str) -> dict[str, Contender]:
 
 
 def written_out(step: Step, num_tags: int, samples: int) -> Contender:
-    """A step with explicit gradients and updates in place, compiled, on one fixed batch; candidates are drawn in it."""
+    """Makes a compiled step with explicit gradients and in-place updates on one fixed batch, including sampling."""
     torch.manual_seed(0)
     now = Parameters(*(parameter.normal_() for parameter in Parameters.zeros(num_tags, SMALL["hidden"], "cpu")))
     inputs = torch.randn(SMALL["length"], SMALL["batch"], SMALL["hidden"])
@@ -115,11 +115,11 @@ def written_out(step: Step, num_tags: int, samples: int) -> Contender:
 
 
 def search_field(num_tags: int, device: str, *, compiled: bool) -> dict[str, Contender]:
-    """The steps of one size of the second table, dense transitions."""
+    """Makes the steps of one size of the search table, with dense transitions."""
     make = partial(contender, num_tags=num_tags, shape=SMALL, optimizer=torch.optim.SGD, device=device)
     quick = {}
     if compiled:
-        torch._dynamo.reset()  # What was compiled for another size would be looked at first in every call.
+        torch._dynamo.reset()  # Otherwise every call would first check the code compiled for other sizes.
         ours = explicit_sampled(lc.LinearCore(), "logodds")
         quick[SAMPLED + COMPILED] = written_out(ours, num_tags, SMALL["samples"])
         quick[SSVM + COMPILED] = written_out(structured_svm(SMALL["length"]), num_tags, 0)
@@ -133,7 +133,7 @@ def search_field(num_tags: int, device: str, *, compiled: bool) -> dict[str, Con
 
 
 def run(field: dict[str, Contender], reference: str, args: argparse.Namespace) -> dict[str, dict[str, float]]:
-    """Median, ratio to one of them and peak memory of each. Steps are small, so each settles before it is timed."""
+    """Measures median, ratio to one step and peak memory. Steps are small, so untimed steps run before each timed one."""
     medians = interleaved_medians(field, args.device, seconds=args.seconds, least=args.least, few=3, settle=True)
     return {
         name: {
@@ -146,7 +146,7 @@ def run(field: dict[str, Contender], reference: str, args: argparse.Namespace) -
 
 
 def small_cases(args: argparse.Namespace) -> tuple[dict[str, object], list[dict[str, object]]]:
-    """Both tables for a CPU, and what was to be reached."""
+    """Makes both tables for a CPU, and checks the targets."""
     growth, search = {}, {}
     for num_tags in args.growth:
         growth[num_tags] = run(growth_field(num_tags, args.device), f"{SAMPLED}, SGD", args)
@@ -175,14 +175,14 @@ def small_cases(args: argparse.Namespace) -> tuple[dict[str, object], list[dict[
 
 
 def large_case(args: argparse.Namespace) -> tuple[dict[str, object], list[dict[str, object]]]:
-    """100,000 tags on an accelerator."""
+    """Measures 100,000 tags on an accelerator."""
     make = partial(contender, num_tags=LARGE_TAGS, shape=LARGE, device=args.device)
     few = partial(sampled, LARGE["samples"])
     field = {
         f"{SAMPLED}, {name}": make(lc.LinearCoreChain(LARGE_TAGS, rank=LARGE["rank"]), few, optimizer=optimizer)
         for name, optimizer in (("SGD", torch.optim.SGD), ("SparseAdamW", SparseAdamW))
     }
-    # Not with SparseAdamW: adding up duplicates waits for the device, which a graph cannot.
+    # SparseAdamW cannot be captured: summing duplicates synchronises with the GPU.
     field[f"{SAMPLED}, SGD, graph"] = captured(field[f"{SAMPLED}, SGD"])
     rows = run(field, f"{SAMPLED}, SGD", args)
     show(f"|Y| = {LARGE_TAGS}, L = {LARGE['length']}, batch {LARGE['batch']}", rows, {f"× {SAMPLED}, SGD": "ratio"})
@@ -195,15 +195,15 @@ def large_case(args: argparse.Namespace) -> tuple[dict[str, object], list[dict[s
 
 
 def main() -> None:
-    """Runs what the device is for."""
+    """Runs the benchmark of the device."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     numbers = lambda text: [int(word) for word in text.split(",")]  # noqa: E731
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--growth", type=numbers, default=[100, 1000, 10_000, 100_000], help="numbers of tags")
     parser.add_argument("--search", type=numbers, default=[400, 1000, 4000], help="numbers of tags")
-    parser.add_argument("--seconds", type=float, default=10.0, help="time for the rounds of one size")
-    parser.add_argument("--least", type=int, default=15, help="steps of a contender at the least, 3 of a slow one")
-    parser.add_argument("--no-compile", action="store_true", help="leave the compiled steps out")
+    parser.add_argument("--seconds", type=float, default=10.0, help="seconds per size")
+    parser.add_argument("--least", type=int, default=15, help="smallest number of steps, 3 for a slow contender")
+    parser.add_argument("--no-compile", action="store_true", help="skip the compiled steps")
     parser.add_argument("--out", type=Path, help="JSON; default benchmarks/results/sampled_DEVICE.json")
     args = parsed(parser)
     results, marks = small_cases(args) if args.device == "cpu" else large_case(args)

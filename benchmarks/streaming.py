@@ -1,10 +1,10 @@
-"""A large file through `linearcore tag predict`: how much memory the process holds, and whether it grows.
+"""Memory of `linearcore tag predict` on a large file, and whether it grows.
 
-A file of the wanted size is generated, CoNLL-U with comments and all ten columns filled, and tagged by a small tagger in a
-process of its own, whose resident memory is looked at all the while. The output is compared with the input: every line and
-every column but the tag must be what it was.
+A CoNLL-U file of the given size with comments and all ten columns is generated and tagged by a small tagger in a separate
+process, whose resident memory is sampled. The output is compared with the input: every line and every column except the tag
+must be unchanged.
 
-    python benchmarks/streaming.py                      # 1 GB, the committed figures
+    python benchmarks/streaming.py                      # 1 GB, the committed results
     python benchmarks/streaming.py --megabytes 5
 """
 
@@ -26,9 +26,9 @@ from linearcore.runtime import Progress, write_record
 from linearcore.tagging import Training, train
 
 RESULTS = Path(__file__).parent / "results"
-#: Seconds between two looks at the process.
-LOOK = 0.25
-#: The part of the run, from its beginning, in which memory may still grow: libraries load, and buffers fill.
+#: Seconds between two samples of the memory.
+SAMPLE_INTERVAL_S = 0.25
+#: Initial fraction of the run in which memory may grow, because libraries load and buffers fill.
 SETTLING = 0.1
 _STEMS = [first + second for first in ("ka", "lo", "mi", "re", "su", "ta") for second in ("bel", "dor", "fin", "gat", "hol")]
 _ENDINGS = {"a": "NOUN", "en": "VERB", "ig": "ADJ", "u": "ADP"}
@@ -36,13 +36,13 @@ _TAG = 3  # the column of UPOS
 
 
 def words_of(chance: random.Random) -> list[tuple[str, str]]:
-    """A sentence: words with tags that their endings tell."""
+    """Generates a sentence: words whose endings determine their tags."""
     endings = chance.choices(list(_ENDINGS), k=chance.randint(3, 40))
     return [(chance.choice(_STEMS) + chance.choice(_STEMS) + ending, _ENDINGS[ending]) for ending in endings]
 
 
 def lines_of(number: int, words: list[tuple[str, str]]) -> Iterator[str]:
-    """A sentence as CoNLL-U; UPOS is left open, since it is to be predicted."""
+    """Formats a sentence as CoNLL-U with an empty UPOS, which is to be predicted."""
     yield f"# sent_id = generated-{number}"
     yield f"# text = {' '.join(word for word, _ in words)}"
     for place, (word, _) in enumerate(words, 1):
@@ -53,9 +53,9 @@ def lines_of(number: int, words: list[tuple[str, str]]) -> Iterator[str]:
 
 
 def generate(path: Path, size: int, seed: int) -> int:
-    """Writes a file of at least `size` bytes; gives the number of its words."""
+    """Writes a file of at least `size` bytes and returns its number of words."""
     chance, count, written, number = random.Random(seed), 0, 0, 0
-    # A thousand different sentences, over and over with other numbers: drawing takes longer than writing.
+    # A thousand sentences are repeated with other numbers, because generating is slower than writing.
     stock = [words_of(chance) for _ in range(1000)]
     with path.open("w", encoding="utf-8") as stream:
         while written < size:
@@ -67,7 +67,7 @@ def generate(path: Path, size: int, seed: int) -> int:
 
 
 def resident(process: int) -> int | None:
-    """Bytes of memory that a process holds; None when it has ended."""
+    """Returns the resident memory of a process in bytes, or None if it has ended."""
     try:
         for line in Path(f"/proc/{process}/status").read_text(encoding="ascii").splitlines():
             if line.startswith("VmRSS:"):
@@ -78,7 +78,7 @@ def resident(process: int) -> int | None:
 
 
 def tag(model: Path, source: Path, target: Path) -> tuple[list[int], float]:
-    """The sizes of the process while it tags, and how long that took."""
+    """Tags a file; returns the sampled memory sizes and the time."""
     code = "import sys; from linearcore.cli import main; main(sys.argv[1:])"
     started, sizes = time.perf_counter(), []
     with target.open("wb") as stream:
@@ -88,14 +88,14 @@ def tag(model: Path, source: Path, target: Path) -> tuple[list[int], float]:
             size = resident(process.pid)
             if size is not None:
                 sizes.append(size)
-            time.sleep(LOOK)
+            time.sleep(SAMPLE_INTERVAL_S)
     if process.returncode:
-        raise SystemExit(f"tagging ended with {process.returncode}")
+        raise SystemExit(f"tagging ended with exit code {process.returncode}")
     return sizes, time.perf_counter() - started
 
 
 def compare(source: Path, target: Path) -> int:
-    """The number of words whose tag was filled in; raises unless everything else is as it was."""
+    """Returns the number of tagged words; exits if anything else has changed."""
     filled = 0
     with source.open(encoding="utf-8") as before, target.open(encoding="utf-8") as after:
         for old, new in zip(before, after, strict=True):
@@ -112,7 +112,7 @@ def compare(source: Path, target: Path) -> int:
 
 
 def measure(megabytes: int, seed: int, folder: Path) -> dict[str, Any]:
-    """Trains a small tagger, makes the file, and tags it."""
+    """Trains a small tagger, generates the file, and tags it."""
     chance = random.Random(seed)
     sentences = [tuple(map(list, zip(*words_of(chance), strict=True))) for _ in range(400)]
     tagger = train(sentences[40:], sentences[:40], Training(epochs=3, hidden=64), columns="upos").tagger
@@ -133,14 +133,14 @@ def measure(megabytes: int, seed: int, folder: Path) -> dict[str, Any]:
         "first_half_median_mib": round(statistics.median(settled[: middle or 1]) / 2**20, 1),
         "second_half_median_mib": round(statistics.median(settled[middle:]) / 2**20, 1),
         "resident_mib": [round(size / 2**20, 1) for size in sizes[:: max(1, len(sizes) // 40)]],
-        "tag_accuracy_on_dev": tagger.told["dev_accuracy"],
+        "tag_accuracy_on_dev": tagger.metadata["dev_accuracy"],
     }
 
 
 def main() -> None:
-    """Measures, prints, records."""
+    """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--megabytes", type=int, default=1000, help="size of the file (default: %(default)s)")
+    parser.add_argument("--megabytes", type=int, default=1000, help="size of the file in MB (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=RESULTS / "streaming_cpu.json")
     args = parsed(parser)

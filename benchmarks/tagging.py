@@ -4,8 +4,8 @@
     python benchmarks/tagging.py --data DIR --sets turkish --losses lc,ce --seeds 3
     python benchmarks/tagging.py --data DIR --sets latin --losses lc,crf,ssvm,ce --device cuda --epochs 4
 
-Each set has a record of its own; a run that is in it already, with the same settings and data, is not run again, so that a
-benchmark which was interrupted goes on. Only the dev sentences decide which epoch counts; figures are of the test sentences.
+Each dataset has its own result file. Runs that it already contains with the same settings and data are skipped, so an
+interrupted benchmark resumes. The epoch is chosen on the dev sentences; results are on the test sentences.
 """
 
 import argparse
@@ -22,22 +22,22 @@ import torch
 from _harness import command, parsed
 from _tagger import UsageError
 from linearcore.runtime import Progress, read_record, write_record
-from linearcore.tagging import Tagged, Training, digest, train
+from linearcore.tagging import TaggedSentence, Training, digest, train
 from linearcore.tagging.readers import Sentence, read_sentences
 from linearcore_paper.experiments.tagging.text import every_tenth
 
 RESULTS = Path(__file__).parent / "results"
-#: Files of each set, and what the tag is.
+#: Tag and files of each dataset.
 SETS = {
     "ewt": ("xpos", {part: [f"en_ewt-{part}.conllu.xz"] for part in ("train", "dev", "test")}),
     "turkish": ("upos+feats", {"all": ["tr_web.conllu.xz", "tr_wiki.conllu.xz"]}),
     "latin": ("upos+feats", {part: [f"la_lasla-{part}.conllu.xz"] for part in ("train", "dev", "test")}),
 }
-Parts = dict[str, list[Tagged]]
+Parts = dict[str, list[TaggedSentence]]
 
 
 def read(name: str, data: Path) -> Parts:
-    """The sentences of a set: train, dev and test."""
+    """Reads the sentences of a dataset: train, dev and test."""
     tag, files = SETS[name]
     found: Parts = {"train": [], "dev": [], "test": []}
     for part, names in files.items():
@@ -45,7 +45,7 @@ def read(name: str, data: Path) -> Parts:
             path = data / "tagging" / file
             if not path.is_file():
                 raise UsageError(f"{name} needs {file}, which is not in {path.parent}; pass --data DIR")
-            # LASLA numbers some of its words twice.
+            # LASLA has duplicate word numbers.
             sentences = read_sentences(path, tag, check_ids=name != "latin")
             tagged = [(sentence.words, sentence.tags or []) for sentence in sentences]
             if part == "all":
@@ -57,7 +57,7 @@ def read(name: str, data: Path) -> Parts:
 
 
 def one_run(parts: Parts, settings: Training, columns: str, device: str, progress: Progress) -> dict[str, Any]:
-    """Trains once, and tags the test sentences."""
+    """Trains once and tags the test sentences."""
     if device != "cpu":
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
@@ -68,29 +68,29 @@ def one_run(parts: Parts, settings: Training, columns: str, device: str, progres
     started = time.perf_counter()
     test = found.tagger.evaluate(Sentence(list(words), list(tags), [], [], line=1) for words, tags in parts["test"])
     tagging = time.perf_counter() - started
-    told, history = test.to_json(), found.history
+    report, history = test.to_json(), found.history
     best = max(history, key=lambda row: float(row["dev_accuracy"]))
     return {
         "loss": settings.loss,
         "seed": settings.seed,
-        "test_accuracy": round(told["accuracy"], 3),
-        "test_known": round(told["known"]["accuracy"], 3),
-        "test_unknown": round(told["unknown"]["accuracy"], 3),
+        "test_accuracy": round(report["accuracy"], 3),
+        "test_known": round(report["known"]["accuracy"], 3),
+        "test_unknown": round(report["unknown"]["accuracy"], 3),
         "dev_accuracy": round(best["dev_accuracy"], 3),
         "best_epoch": best["epoch"],
         "epochs": len(history),
         "epoch_dev_accuracies": [round(row["dev_accuracy"], 2) for row in history],
         "seconds": round(seconds, 1),
-        "test_words_per_second": round(told["tokens"] / tagging),
+        "test_words_per_second": round(report["tokens"] / tagging),
         "peak_gib": peak,
         "tags": len(found.tagger.vocabulary.tags),
     }
 
 
 def speed(parts: Parts, settings: Training, columns: str, device: str, progress: Progress) -> float:
-    """Training words per second: the third epoch over a tenth of the sentences, with all tags.
+    """Measures training words per second in the third epoch over a tenth of the sentences, with all tags.
 
-    Before that, algorithms are chosen and graphs recorded. Batches are put together within the time, as in all training.
+    In the first two epochs algorithms are selected and graphs captured. The time includes making batches.
     """
     tags = {tag for _, own in parts["train"] for tag in own}
     short = replace(settings, epochs=3, patience=3, inflate=len(tags))
@@ -99,7 +99,7 @@ def speed(parts: Parts, settings: Training, columns: str, device: str, progress:
 
 
 def summary(runs: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Of each loss the mean over seeds and its spread, the standard deviation."""
+    """Computes mean and standard deviation over seeds for each loss."""
     found = {}
     for loss in dict.fromkeys(run["loss"] for run in runs):
         own = [run for run in runs if run["loss"] == loss]
@@ -117,9 +117,9 @@ def summary(runs: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def measure(name: str, args: argparse.Namespace, progress: Progress) -> None:
-    """All runs of one set; the record is written after each."""
+    """Runs one dataset; writes the result file after each run."""
     parts, columns = read(name, args.data), SETS[name][0]
-    base = Training(epochs=args.epochs, tokens=args.tokens).filled()
+    base = Training(epochs=args.epochs, batch_tokens=args.tokens).with_defaults()
     settings = base.to_json() | {"set": name, "device": args.device, "tag": columns}
     del settings["loss"], settings["seed"]
     settings["data"] = {part: digest(sentences) for part, sentences in parts.items()}
@@ -151,7 +151,7 @@ def _write(path: Path, settings: dict[str, Any], runs: list[dict[str, Any]], spe
 
 
 def _earlier(path: Path, settings: dict[str, Any]) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    """Runs and speeds that are recorded already with these settings and this torch."""
+    """Reads the runs and speeds that were measured with these settings and this version of torch."""
     if not path.is_file():
         return [], {}
     record = read_record(path)
@@ -162,16 +162,16 @@ def _earlier(path: Path, settings: dict[str, Any]) -> tuple[list[dict[str, Any]]
 
 
 def main() -> None:
-    """Trains, prints, records."""
+    """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=os.environ.get("LINEARCORE_DATA"), help="folder with the data sets")
+    parser.add_argument("--data", type=Path, default=os.environ.get("LINEARCORE_DATA"), help="folder with the datasets")
     parser.add_argument("--sets", type=lambda text: text.split(","), default=["ewt"], help=", ".join(SETS))
     parser.add_argument("--losses", type=lambda text: text.split(","), default=["lc", "ce"], help="lc, crf, ssvm, ce")
-    parser.add_argument("--seeds", type=int, default=1, help="how many, from 0 (default: %(default)s)")
-    parser.add_argument("--epochs", type=int, default=None, help="at most so many (default: the library's)")
-    parser.add_argument("--tokens", type=int, default=None, help="words of a batch (default: the library's)")
-    parser.add_argument("--device", default="cpu", help="in torch's words (default: %(default)s)")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the records")
+    parser.add_argument("--seeds", type=int, default=1, help="number of seeds (default: %(default)s)")
+    parser.add_argument("--epochs", type=int, default=None, help="maximum number of epochs (default: the library's)")
+    parser.add_argument("--tokens", type=int, default=None, help="words per batch (default: the library's)")
+    parser.add_argument("--device", default="cpu", help="torch device (default: %(default)s)")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the result files")
     args = parsed(parser)
     try:
         if args.data is None:

@@ -1,23 +1,23 @@
-"""Finding wrong labels: how well scores of networks, trained with one loss or another, tell wrong labels from right ones.
+"""How well do networks trained with different losses find wrong labels?
 
-Labels are made wrong by a stated law, networks are trained on them, and all rows are ranked by how much the scores speak
-against the label. The figure is the area under the ROC curve (AUC): the probability that a wrong label ranks above a
-right one. Two kinds of scores:
+Label noise is added, networks are trained on the noisy labels, and all rows are ranked by how suspicious their label is.
+The result is the area under the ROC curve (AUC): the probability that a wrong label ranks above a right one. Two kinds of
+scores:
 
-    out of fold   every row by a network that did not see it: linearcore.cleaning.out_of_fold_scores, five folds
-    in sample     every row by a network that was trained on all rows to the last epoch
+    out of fold   from a network that was not trained on the row: linearcore.cleaning.out_of_fold_scores, five folds
+    in sample     from a network that was trained on all rows, after the last epoch
 
-and several measures of suspicion, from scores s, their softmax p and the given label y:
+Measures of suspicion, from scores s, their softmax p and the given label y:
 
     margin          max_{v≠y} s_v − s_y
     log_odds        logsumexp_{v≠y} s_v − s_y
-    self_confidence 1 − p_y: the order of log_odds, up to rounding; the first measure of the package cleanlab
+    self_confidence 1 − p_y: the same ranking as log_odds, up to rounding; a measure of the package cleanlab
     p_margin        max_{v≠y} p_v − p_y: cleanlab's normalised margin
-    loss            the loss that was trained, row by row
+    loss            the training loss of the row
 
-The learning rate is chosen for every set, law and loss from one grid, by mean agreement of out-of-fold scores with the
-labels as given, over the seeds: at the best epoch for scores out of fold, at the last one for scores in sample. Which labels
-are wrong plays no part. A seed draws its own noise, folds, starts and order.
+The learning rate is chosen for every dataset, noise and loss from one grid, by the mean accuracy of out-of-fold scores on
+the noisy labels over the seeds: at the best epoch for out-of-fold scores, at the last one for in-sample scores. The true
+labels are not used for it. Each seed has its own noise, folds, initial weights and order.
 """
 
 import argparse
@@ -50,14 +50,14 @@ Row = dict[str, Any]
 
 
 class Pool(NamedTuple):
-    """All rows of a set: features (N, D), clean labels (N,), number of classes."""
+    """All rows of a dataset: features (N, D), clean labels (N,), number of classes."""
 
     features: Tensor
     labels: Tensor
     num_classes: int
 
 
-#: Law of `linearcore.noise`, rate and options.
+#: Name in `linearcore.noise`, noise rate and options.
 LAWS: dict[str, tuple[str, float, dict[str, Any]]] = {
     "symmetric 20 %": ("symmetric", 0.2, {}),
     "symmetric 40 %": ("symmetric", 0.4, {}),
@@ -67,17 +67,17 @@ LAWS: dict[str, tuple[str, float, dict[str, Any]]] = {
 
 
 def noisy_labels(pool: Pool, law: str, seed: int) -> NoisyLabels:
-    """Wrong labels for all rows."""
+    """Draws noisy labels for all rows."""
     name, rate, options = LAWS[law]
     return draw(name, pool.labels, rate, features=pool.features, num_classes=pool.num_classes, seed=seed, **options)
 
 
 class UsageError(Exception):
-    """Something that the user can mend; its text is the one line that is shown."""
+    """An error of the user; its message is one line."""
 
 
 def digits() -> Pool:
-    """scikit-learn's 1,797 digits."""
+    """Loads the 1,797 digits of scikit-learn."""
     from sklearn.datasets import load_digits
 
     features, labels = load_digits(return_X_y=True)
@@ -85,11 +85,11 @@ def digits() -> Pool:
 
 
 def letter(folder: Path | None, rows: int = LETTERS) -> Pool:
-    """The first rows of UCI letter recognition, whose order is random: a letter and 16 integers each."""
+    """Reads the first rows of UCI letter recognition (their order is random): a letter and 16 integers each."""
     path = None if folder is None else folder / "letter.csv.xz"
     if path is None or not path.is_file():
         where = "no data folder was given" if folder is None else f"no letter.csv.xz in {folder}"
-        raise UsageError(f"letter needs its file, and {where}: pass --data DIR, or leave it out with --sets digits")
+        raise UsageError(f"letter needs its file, and {where}: pass --data DIR, or use --sets digits")
     table = np.loadtxt(path, delimiter=",", skiprows=1, dtype=str, max_rows=rows)
     labels = torch.tensor([ord(name) - ord("A") for name in table[:, 0]])
     return Pool(torch.from_numpy(table[:, 1:].astype(np.float64)), labels, 26)
@@ -99,7 +99,7 @@ def letter(folder: Path | None, rows: int = LETTERS) -> Pool:
 
 
 def in_sample(pool: Pool, given: Tensor, loss: str, rate: float, epochs: int, seed: int) -> Tensor:
-    """Scores of all rows by one network that was trained on all of them."""
+    """Trains one network on all rows and returns their scores."""
     generator = torch.Generator().manual_seed(seed)
     inputs = normalised(pool.features)
     network = FoldNetworks(1, (inputs.shape[1], HIDDEN, pool.num_classes), generator, LOSSES[loss].is_normed)
@@ -113,14 +113,14 @@ def in_sample(pool: Pool, given: Tensor, loss: str, rate: float, epochs: int, se
 
 
 def judged(scores: Tensor, noisy: NoisyLabels, clean: Tensor, loss: str) -> Row:
-    """AUC by every measure, and precision by margin."""
+    """Computes the AUC of every measure, and the precision of the margin."""
     given, wrong = noisy.labels, noisy.labels != clean
-    chances = scores.double().softmax(1)
+    probabilities = scores.double().softmax(1)
     suspicion = {
         "margin": suspects(scores, given).suspicion,
-        "log_odds": suspects(scores, given, by="log_odds").suspicion,
-        "self_confidence": 1 - chances.gather(1, given.unsqueeze(1)).squeeze(1),
-        "p_margin": suspects(chances, given).suspicion,
+        "log_odds": suspects(scores, given, measure="log_odds").suspicion,
+        "self_confidence": 1 - probabilities.gather(1, given.unsqueeze(1)).squeeze(1),
+        "p_margin": suspects(probabilities, given).suspicion,
         "loss": LOSSES[loss](scores, given),
     }
     found = {name: round(flagging_auc(values, wrong), 5) for name, values in suspicion.items()}
@@ -128,7 +128,7 @@ def judged(scores: Tensor, noisy: NoisyLabels, clean: Tensor, loss: str) -> Row:
 
 
 def one_loss(pool: Pool, draws: dict[int, NoisyLabels], loss: str, epochs: int, advance: Callable[[], None]) -> Row:
-    """Out-of-fold scores at every rate, and both kinds of scores at the rate that is chosen for them."""
+    """Computes out-of-fold scores at every learning rate, and both kinds of scores at the learning rate chosen for them."""
     tried: dict[float, list[Row]] = {rate: [] for rate in RATES}
     for rate, rows in tried.items():
         for seed, noisy in draws.items():
@@ -149,13 +149,13 @@ def one_loss(pool: Pool, draws: dict[int, NoisyLabels], loss: str, epochs: int, 
         "epochs": [row["epoch"] for row in tried[rate]],
         "out_of_fold": gathered(tried[rate]),
         "in_sample": gathered(seen),
-        # At the default rate of the command, which does not choose.
+        # Also at the command's default learning rate, because the command does not tune it.
         "margin_auc_by_rate": {f"{rate:g}": mean_of([row["auc"]["margin"] for row in rows]) for rate, rows in tried.items()},
     }
 
 
 def gathered(rows: list[Row]) -> Row:
-    """Means, spreads and the values of all seeds."""
+    """Computes means, standard deviations and lists of values over the seeds."""
     values = {name: [row["auc"][name] for row in rows] for name in MEASURES}
     values["precision"] = [row["precision"] for row in rows]
     return {
@@ -165,7 +165,7 @@ def gathered(rows: list[Row]) -> Row:
 
 
 def mean_of(values: list[float]) -> float:
-    """The mean, as the record has it."""
+    """Returns the rounded mean."""
     return round(float(np.mean(values)), 5)
 
 
@@ -173,7 +173,7 @@ def mean_of(values: list[float]) -> float:
 
 
 def show(title: str, losses: dict[str, Row]) -> None:
-    """Prints one set under one law."""
+    """Prints the table of one dataset and one noise."""
     table = Table(title=title)
     heads = {"out_of_fold": ("margin", "log_odds", "p_margin", "loss", "precision"), "in_sample": ("margin", "loss")}
     table.add_column("loss", no_wrap=True)
@@ -186,7 +186,7 @@ def show(title: str, losses: dict[str, Row]) -> None:
 
 
 def arguments() -> argparse.Namespace:
-    """What the user asked for."""
+    """Parses the options."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -196,10 +196,10 @@ def arguments() -> argparse.Namespace:
         "  python benchmarks/wrong_labels.py --quick --sets digits       seconds: does it run?\n",
     )
     parser.add_argument("--data", type=Path, help="folder with letter.csv.xz (default: variable LINEARCORE_DATA)")
-    parser.add_argument("--sets", default="digits,letter", help="which sets, with commas (default: %(default)s)")
+    parser.add_argument("--sets", default="digits,letter", help="datasets, comma-separated (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=3, help="number of seeds, at least 2 (default: %(default)s)")
-    parser.add_argument("--epochs", type=int, default=30, help="passes over the training part (default: %(default)s)")
-    parser.add_argument("--quick", action="store_true", help="2 seeds, 1 epoch, 2 laws: a smoke test, not a result")
+    parser.add_argument("--epochs", type=int, default=30, help="training epochs (default: %(default)s)")
+    parser.add_argument("--quick", action="store_true", help="smoke test: 2 seeds, 1 epoch, 2 kinds of noise")
     parser.add_argument(
         "--out", type=Path, default=OUT, help="JSON file to write (default: benchmarks/results/wrong_labels.json)"
     )
@@ -207,7 +207,7 @@ def arguments() -> argparse.Namespace:
 
 
 def pools(options: argparse.Namespace) -> dict[str, Pool]:
-    """The sets that were asked for."""
+    """Loads the datasets of the options."""
     names = [name.strip() for name in options.sets.split(",")]
     for name in names:
         if name not in ("digits", "letter"):
@@ -219,7 +219,7 @@ def pools(options: argparse.Namespace) -> dict[str, Pool]:
 
 
 def measure(found: dict[str, Pool], seeds: range, epochs: int, laws: list[str]) -> Row:
-    """Every set, law and loss."""
+    """Runs every dataset, noise and loss."""
     results: Row = {}
     with Progress() as progress:
         for name, pool in found.items():
@@ -236,7 +236,7 @@ def measure(found: dict[str, Pool], seeds: range, epochs: int, laws: list[str]) 
 
 
 def main() -> None:
-    """Trains, prints a table for every set and law, writes the record."""
+    """Runs the benchmark, prints the tables and writes the result file."""
     options, started = arguments(), time.perf_counter()
     try:
         found = pools(options)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from linearcore.runtime import made_with_changes, read_record
+from linearcore.runtime import has_uncommitted_changes, read_record
 from linearcore_paper.experiments.noise.methods import INCOMPLETE_METHODS, METHODS
 from linearcore_paper.runner import ResultsFile
 
@@ -65,7 +65,7 @@ def source(name: str, record: dict[str, Any], link: str) -> list[str]:
     machine = where["device"] if str(settings.get("device", "cpu")).startswith("cuda") else where["cpu"]
     runs_on = "; ".join(settings.get("runs_on", [f"{machine}, torch {where['torch']}"]))
     dirty = settings.get("runs_with_uncommitted_changes")
-    made = f"{dirty} of the runs were made" if dirty else "Made" if made_with_changes(where) else ""
+    made = f"{dirty} of the runs were made" if dirty else "Made" if has_uncommitted_changes(where) else ""
     mark = f" {made} with uncommitted changes." if made else ""
     return [f"Record: [{name}]({link}), `{record['command']}`, {runs_on}.{mark}", ""]
 

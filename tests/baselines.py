@@ -1,4 +1,4 @@
-"""The baseline losses with options, and their published formulas written out in 30 digits."""
+"""Test cases of the baseline losses, and their published formulas evaluated with 30 digits."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ LOG_ZERO = mpmath.log(mpmath.mpf("1e-4"))
 
 
 def reverse(p: Numbers, y: int, log_zero: mpmath.mpf) -> mpmath.mpf:
-    """−Σ_v p_v log q_v with log 1 = 0 and log 0 = A, term by term as Wang et al. have it."""
+    """Returns −Σ_v p_v log q_v with log 1 = 0 and log 0 = A, as in Wang et al."""
     return -sum(p_v * (0 if v == y else mpmath.mpf(log_zero)) for v, p_v in enumerate(p))
 
 
@@ -43,7 +43,7 @@ def weston_watkins(s: Numbers, y: int, normalize: bool) -> mpmath.mpf:
     return sum(terms) / len(terms) if normalize else sum(terms)
 
 
-#: name → ℓ(s, p, y, **options), from the papers.
+#: Formulas ℓ(s, p, y, **options) from the papers, by name.
 FORMULAS: dict[str, Callable[..., mpmath.mpf]] = {
     "cross_entropy": lambda s, p, y: -mpmath.log(p[y]),
     "mean_absolute_error": lambda s, p, y: sum(abs((v == y) - p_v) for v, p_v in enumerate(p)),
@@ -64,7 +64,7 @@ FORMULAS: dict[str, Callable[..., mpmath.mpf]] = {
     "crammer_singer": lambda s, p, y: max(0, 1 - s[y] + max(others(s, y))),
 }
 
-#: Every baseline as it is by default, and with options that are not the default.
+#: Every baseline with its default options, and with other options.
 CASES: dict[str, tuple[str, dict[str, object]]] = {name: (name, {}) for name in BASELINES} | {
     "gce q=0": ("generalized_cross_entropy", {"q": 0.0}),
     "gce q=0.2": ("generalized_cross_entropy", {"q": 0.2}),
@@ -84,17 +84,17 @@ CASES: dict[str, tuple[str, dict[str, object]]] = {name: (name, {}) for name in 
 
 
 def published(name: str, scores: Tensor, y: int, **options: object) -> float:
-    """ℓ(s, y) of one row, classes with a score of −inf left out."""
-    here = [v for v, score in enumerate(scores.tolist()) if score != -torch.inf]
-    s = [mpmath.mpf(scores[v].item()) for v in here]
+    """Returns ℓ(s, y) of one row by the published formula; classes with score −inf are masked out."""
+    available = [v for v, score in enumerate(scores.tolist()) if score != -torch.inf]
+    s = [mpmath.mpf(scores[v].item()) for v in available]
     largest = max(s)
     weights = [mpmath.exp(s_v - largest) for s_v in s]
     p = [weight / sum(weights) for weight in weights]
-    return float(FORMULAS[name](s, p, here.index(y), **options))
+    return float(FORMULAS[name](s, p, available.index(y), **options))
 
 
 def early_learning(scores: Tensor, target: Tensor, **options: object) -> Tensor:
-    """`early_learning_loss` with the signature of the others: a fixed history that is nearly sure of class 0."""
+    """Calls `early_learning_loss` with the signature of the other baselines and a fixed history of 0.9 for class 0."""
     classes = min(1, scores.dim() - 1)
     history = torch.zeros_like(scores, dtype=torch.float32 if scores.dtype != torch.float64 else torch.float64)
     history.select(classes, 0).fill_(0.9)

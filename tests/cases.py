@@ -28,15 +28,15 @@ from linearcore.surrogates import (
 
 
 def algebraic(z: Tensor) -> Tensor:
-    """1/(1 + |z|) + 2 z₊, a base of our own with heavy tails: Φ' = (1 + z)⁻² mirrored, Φ'' = 2 (1 + |z|)⁻³."""
-    # `abs` has slope 0 at zero for autograd, this has −1, the slope on its left.
+    """Returns 1/(1 + |z|) + 2 z₊, a user-defined base with heavy tails: Φ' = (1 + z)⁻² mirrored, Φ'' = 2 (1 + |z|)⁻³."""
+    # autograd gives `abs` the slope 0 at zero; this expression has −1, the slope on the left.
     distance = F.relu(z) - z.clamp(max=0)
     return torch.reciprocal(1 + distance) + 2 * F.relu(z)
 
 
 ALGEBRAIC = UserBase(algebraic, left=Half(1.0, 2.0), right=Half(2.0, 2.0), is_monotone=True, vanishes=True, name="algebraic")
 
-#: (τ, β): the plain one, one whose knots are no binary fractions, one wide and blunt.
+#: (τ, β): the default, one whose knots are not binary fractions, and a wide core with low sharpness.
 SETTINGS = ((1.0, 1.0), (0.3, 3.0), (2.5, 0.5))
 
 LC_SURROGATES: dict[str, Surrogate] = {
@@ -69,7 +69,7 @@ FORMS: dict[str, Form] = {
 
 
 def allows(form: Form, surrogate: Surrogate) -> bool:
-    """What the library lets go together: `centered` wants one side, `logodds` a non-increasing surrogate."""
+    """Returns whether the library accepts the pair: `centered` requires one side, `logodds` a non-increasing surrogate."""
     two_sided = surrogate.core is not None and surrogate.core[0] != -torch.inf
     return not (isinstance(form, Centered) and two_sided) and (surrogate.is_monotone or not isinstance(form, LogOdds))
 
@@ -117,7 +117,7 @@ SHORT = [name for name in SURROGATES if name in SHORT_LC or name in CLASSICAL]
 PAIRS = pairs_of(SURROGATES)
 SHORT_PAIRS = short_pairs(PAIRS, SHORT, "logistic-1-tau1.0-beta1.0")
 
-#: One surrogate of each kind: a tail that ends, one that does not, a C2 one, two sides, one that rises, the classical ends.
+#: One surrogate of each kind: finite and infinite tail, C2, two-sided, increasing, user-defined, and classical ones.
 A_FEW: dict[str, Surrogate] = {
     "truncated_quadratic": LinearCore("truncated_quadratic"),
     "logistic_core": LinearCore(),

@@ -1,4 +1,4 @@
-"""Small chains with all their tag sequences written out: a second opinion that knows no recursion and no `Sites`."""
+"""Small chains with enumeration of all tag sequences: a reference implementation without recursion and `Sites`."""
 
 import itertools
 import math
@@ -26,15 +26,15 @@ class Case(NamedTuple):
     mask: Tensor
 
     def to(self, dtype: torch.dtype) -> "Case":
-        """The same numbers as far as `dtype` has them."""
+        """Converts all scores to `dtype`."""
         return Case(self.emissions.to(dtype), Chain(*(part.to(dtype) for part in self.chain)), self.mask)
 
     def times(self, factor: float) -> "Case":
-        """All scores multiplied; forbidden stays forbidden."""
+        """Multiplies all scores; −inf stays −inf."""
         return Case(factor * self.emissions, Chain(*(factor * part for part in self.chain)), self.mask)
 
     def leaves(self) -> "Case":
-        """Copies that ask for gradients."""
+        """Returns copies of the scores that require gradients."""
         return Case(
             self.emissions.detach().clone().requires_grad_(),
             Chain(*(part.detach().clone().requires_grad_() for part in self.chain)),
@@ -48,17 +48,17 @@ class Case(NamedTuple):
 
 
 def sites(mask: Tensor, row: int) -> list[int]:
-    """The times at which a chain has a tag. Neighbours in this list are neighbours in the chain."""
-    return [time for time, on in enumerate(mask[:, row].tolist()) if on]
+    """Returns the unmasked positions of a chain. Neighbours in this list are neighbours in the chain."""
+    return [time for time, is_active in enumerate(mask[:, row].tolist()) if is_active]
 
 
 def every_sequence(case: Case, row: int) -> list[tuple[float, tuple[int, ...]]]:
-    """(score, tags) of all tag sequences of one chain, forbidden ones included with −inf. Without tags there is one, ()."""
+    """Returns (score, tags) of all tag sequences of one chain, including those with score −inf; only () if it is empty."""
     times = sites(case.mask, row)
     num_tags = case.emissions.shape[-1]
     emissions = case.emissions[:, row].tolist()
     start, transitions, end = (part.tolist() for part in case.chain)
-    found = []
+    sequences = []
     for tags in itertools.product(range(num_tags), repeat=len(times)):
         score = 0.0
         for place, (time, tag) in enumerate(zip(times, tags, strict=True)):
@@ -66,12 +66,12 @@ def every_sequence(case: Case, row: int) -> list[tuple[float, tuple[int, ...]]]:
             score += start[tag] if place == 0 else transitions[tags[place - 1]][tag]
         if tags:
             score += end[tags[-1]]
-        found.append((score, tags))
-    return found
+        sequences.append((score, tags))
+    return sequences
 
 
 def score_of(case: Case, row: int, tags: Sequence[int]) -> float:
-    """What one sequence, given without the positions that are off, scores."""
+    """Returns the score of one sequence, given without its masked positions."""
     times = sites(case.mask, row)
     score = sum(case.emissions[time, row, tag].item() for time, tag in zip(times, tags, strict=True))
     score += sum(case.chain.transitions[pair].item() for pair in itertools.pairwise(tags))
@@ -79,7 +79,7 @@ def score_of(case: Case, row: int, tags: Sequence[int]) -> float:
 
 
 def log_sum(case: Case) -> Tensor:
-    """(B,): log Σ_y exp h(x, y) over the allowed sequences, differentiable by autograd; needs one for every chain."""
+    """Returns log Σ_y exp h(x, y) (B,) over the allowed sequences, with autograd; every chain must have one."""
     totals = []
     for row in range(case.mask.shape[1]):
         times = sites(case.mask, row)
@@ -97,25 +97,25 @@ def log_sum(case: Case) -> Tensor:
 
 
 def marginals(case: Case) -> Tensor:
-    """(L, B, |Y|): P(y_j = v | x) by counting, 0 where masked."""
-    found = torch.zeros_like(case.emissions)
+    """Returns P(y_j = v | x) (L, B, |Y|) by enumeration; 0 at masked positions."""
+    probabilities = torch.zeros_like(case.emissions)
     for row in range(case.mask.shape[1]):
         every = every_sequence(case, row)
-        most = max(score for score, _ in every)
-        total = math.fsum(math.exp(score - most) for score, _ in every)
+        highest = max(score for score, _ in every)
+        total = math.fsum(math.exp(score - highest) for score, _ in every)
         for score, tags in every:
             for time, tag in zip(sites(case.mask, row), tags, strict=True):
-                found[time, row, tag] += math.exp(score - most) / total
-    return found
+                probabilities[time, row, tag] += math.exp(score - highest) / total
+    return probabilities
 
 
 def ragged(lengths: Sequence[int]) -> Tensor:
-    """(L, B): the masks of padded sequences, as torchcrf knows them."""
+    """Returns masks (L, B) of padded sequences, as in torchcrf."""
     return torch.arange(max(lengths)).unsqueeze(-1) < torch.tensor(lengths)
 
 
 def random_case(seed: int, length: int, batch: int, num_tags: int, mask: Tensor | None = None) -> Case:
-    """Normal scores in float64, nothing forbidden."""
+    """Returns normal scores in float64 without −inf."""
     stream = torch.Generator().manual_seed(seed)
     shapes = ((length, batch, num_tags), (num_tags,), (num_tags, num_tags), (num_tags,))
     emissions, start, transitions, end = (torch.randn(shape, dtype=torch.float64, generator=stream) for shape in shapes)
@@ -125,31 +125,31 @@ def random_case(seed: int, length: int, batch: int, num_tags: int, mask: Tensor 
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """Up to 3 chains of up to 4 tags over up to 4 positions, with holes, with ties, and with −inf that leaves a path."""
+    """Draws up to 3 chains of up to 4 tags and 4 positions, with inner masks, ties, and −inf that leaves one path."""
     length, batch, num_tags = draw(st.integers(1, 4)), draw(st.integers(1, 3)), draw(st.integers(1, 4))
     rows = st.lists(st.booleans(), min_size=length - 1, max_size=length - 1)
     mask = torch.tensor([[True, *draw(rows)] for _ in range(batch)]).T
     seed = draw(st.integers(0, 2**20))
     case = random_case(seed, length, batch, num_tags, mask)
-    if draw(st.booleans()):  # Few different numbers, so that many sequences tie.
+    if draw(st.booleans()):  # Few different scores, so that many sequences tie.
         case = Case((2 * case.emissions).round() / 2, Chain(*((2 * part).round() / 2 for part in case.chain)), mask)
     rate = draw(st.sampled_from((0.0, 0.3, 0.8)))
     return _forbid(case, rate, seed)
 
 
 def _forbid(case: Case, rate: float, seed: int) -> Case:
-    """−inf at that share of the scores, but not along one sequence of tags that every chain may follow as far as it goes."""
+    """Sets a fraction `rate` of the scores to −inf, but keeps one path that every chain can follow."""
     stream = torch.Generator().manual_seed(seed)
     forbidden = [torch.rand(part.shape, generator=stream) < rate for part in case.scores]
     length, batch, num_tags = case.emissions.shape
-    way = torch.randint(num_tags, (length,), generator=stream).tolist()
-    forbidden[1][way[0]] = False
-    for before, after in itertools.pairwise(way):
+    path = torch.randint(num_tags, (length,), generator=stream).tolist()
+    forbidden[1][path[0]] = False
+    for before, after in itertools.pairwise(path):
         forbidden[2][before, after] = False
     for row in range(batch):
         times = sites(case.mask, row)
-        forbidden[3][way[len(times) - 1]] = False
-        for time, tag in zip(times, way, strict=False):
+        forbidden[3][path[len(times) - 1]] = False
+        for time, tag in zip(times, path, strict=False):
             forbidden[0][time, row, tag] = False
     emissions, *chain = (part.masked_fill(no, -math.inf) for part, no in zip(case.scores, forbidden, strict=True))
     return Case(emissions, Chain(*chain), case.mask)

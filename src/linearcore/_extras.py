@@ -1,24 +1,24 @@
-"""Says in one line what is missing when an optional package is not there."""
+"""One-line errors for optional packages that are not installed."""
 
 from importlib.util import find_spec
 
-# What is imported and what is installed do not always have the same name.
+# Import name → distribution name, where they differ.
 _DISTRIBUTIONS = {"sklearn": "scikit-learn"}
 
 
 class MissingExtraError(ImportError):
-    """An optional package is needed and not installed."""
+    """A required optional package is not installed."""
 
 
 def require(*modules: str, extra: str) -> None:
-    """Raises unless all `modules` can be imported; nothing is imported yet.
+    """Raises if one of `modules` is not installed. Imports nothing.
 
     Args:
-        modules: names as in an import statement.
-        extra: the extra of linearcore that brings them.
+        modules: import names.
+        extra: the extra of linearcore that installs them.
 
     Raises:
-        MissingExtraError: with the command that installs them.
+        MissingExtraError: if a module is missing; the message has the pip command.
     """
     missing = [_DISTRIBUTIONS.get(module, module) for module in modules if find_spec(module) is None]
     if missing:

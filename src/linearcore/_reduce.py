@@ -1,4 +1,4 @@
-"""Reductions that follow torch's rules, with weights."""
+"""Weighted reductions that follow torch's rules."""
 
 import math
 
@@ -9,29 +9,29 @@ from linearcore._typing import Reduction
 
 
 def check_reduction(reduction: str) -> None:
-    """Raises unless `reduction` is one that torch knows."""
+    """Raises if `reduction` is not "mean", "sum" or "none"."""
     one_of("reduction", reduction, ("mean", "sum", "none"))
 
 
-def reduce_losses(losses: Tensor, weight: Tensor | None, counted: Tensor | None, reduction: Reduction) -> Tensor:
+def reduce_losses(losses: Tensor, weight: Tensor | None, is_counted: Tensor | None, reduction: Reduction) -> Tensor:
     """Reduces unweighted losses.
 
         none   weight · loss
         sum    Σ weight · loss
-        mean   Σ weight · loss / Σ weight,   NaN where nothing counts, as torch has it
+        mean   Σ weight · loss / Σ weight,   NaN if all elements are ignored, as in torch
 
     Args:
         losses: any shape.
         weight: same shape, or None for ones.
-        counted: same shape, booleans; False leaves an element out and makes it 0 in "none". None counts all.
+        is_counted: same shape, booleans; elements with False are ignored, and 0 with "none". None counts all.
         reduction: "none", "sum" or "mean".
     """
-    if counted is not None:
-        losses = losses.masked_fill(~counted, 0.0)
+    if is_counted is not None:
+        losses = losses.masked_fill(~is_counted, 0.0)
     if weight is not None:
         weight = weight.to(losses.dtype)
-        weight = weight if counted is None else weight.masked_fill(~counted, 0.0)
-        # Without weight even an infinite loss counts for nothing, where 0 · inf would be NaN.
+        weight = weight if is_counted is None else weight.masked_fill(~is_counted, 0.0)
+        # Avoids 0 · inf = NaN for elements with weight 0 and infinite loss.
         losses = losses.masked_fill((weight == 0) & (losses == math.inf), 0.0) * weight
     if reduction == "none":
         return losses
@@ -40,4 +40,4 @@ def reduce_losses(losses: Tensor, weight: Tensor | None, counted: Tensor | None,
         return total
     if weight is not None:
         return total / weight.sum()
-    return total / (losses.numel() if counted is None else counted.sum())
+    return total / (losses.numel() if is_counted is None else is_counted.sum())

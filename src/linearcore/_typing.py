@@ -1,4 +1,4 @@
-"""Types shared by every layer, and the dtypes that arithmetic and results have."""
+"""Shared type aliases, and the dtypes of computations and results."""
 
 from typing import Literal, TypeAlias
 
@@ -7,23 +7,23 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-#: What a surrogate accepts besides a tensor: Python numbers, NumPy scalars and arrays, nested sequences of numbers.
+#: Non-tensor inputs of surrogates: Python numbers, NumPy scalars and arrays, nested sequences of numbers.
 NumPyLike: TypeAlias = npt.ArrayLike
 
-#: What a surrogate gives back for anything that is not a tensor.
+#: Result type of surrogates for non-tensor inputs.
 NumPyFloat: TypeAlias = npt.NDArray[np.floating] | np.floating
 
 Reduction: TypeAlias = Literal["none", "mean", "sum"]
 
 
 def compute_dtype(tensor: Tensor) -> torch.dtype:
-    """The dtype arithmetic is done in: half precisions are widened to float32, the others are kept."""
+    """Returns the dtype for computation: float32 for half precisions, otherwise the dtype of `tensor`."""
     return torch.float32 if tensor.dtype in (torch.float16, torch.bfloat16) else tensor.dtype
 
 
 def result_dtype(scores: Tensor) -> torch.dtype:
-    """The dtype a loss has, which is F.cross_entropy's: that of the scores, or the wider one under autocast."""
+    """Returns the dtype of a loss, as F.cross_entropy: the dtype of `scores`, or `compute_dtype` under autocast."""
     device = scores.device.type
-    # Devices without autocast, such as "meta", do not answer whether it is on.
+    # torch.is_autocast_enabled raises for devices without autocast, such as "meta".
     is_autocast = device != "meta" and torch.is_autocast_enabled(device)
     return compute_dtype(scores) if is_autocast else scores.dtype

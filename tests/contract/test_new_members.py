@@ -39,10 +39,10 @@ class Strongest(Form):
 
     name: ClassVar[str] = "strongest"
 
-    def hard(self, surrogate: Surrogate, scores: Tensor, labels: Labels) -> Tensor:
+    def hard_losses(self, surrogate: Surrogate, scores: Tensor, labels: Labels) -> Tensor:
         assert labels.index is not None
-        margin = self.lead(scores, labels.index)
-        delta = labels.own_margin(scores)
+        margin = self.decision_margin(scores, labels.index)
+        delta = labels.label_margin(scores)
         return surrogate._value(margin if delta is None else margin - delta.squeeze(-1))
 
 
@@ -93,7 +93,7 @@ class Against(Form):
     name: ClassVar[str] = "against"
     factor: Tensor | float = 1.0
 
-    def hard(self, surrogate: Surrogate, scores: Tensor, labels: Labels) -> Tensor:
+    def hard_losses(self, surrogate: Surrogate, scores: Tensor, labels: Labels) -> Tensor:
         assert labels.index is not None
         own = scores.gather(-1, labels.index.unsqueeze(-1)).squeeze(-1)
         return surrogate._value(self.factor * (own - scores.mean(-1)))
@@ -115,7 +115,7 @@ def test_what_a_form_trains_gets_a_gradient() -> None:
 def test_a_form_in_the_consistency_lab() -> None:
     found = certify(lc.LinearCore(), Against(), 3, starts=30)
     assert found.linear_bound.verdict in ("supported", "refuted")
-    with pytest.raises(ValueError, match="`form` must declare its margins to be analysed, got 'strongest'"):
+    with pytest.raises(ValueError, match="`form` must define its margins, got 'strongest'"):
         certify(lc.LinearCore(), Strongest(), 3)
 
 
@@ -238,7 +238,7 @@ def test_a_cost_in_a_search() -> None:
     head = lc.ChainSSVM(4, cost=Distance()).double()
     scores, costs = every_score(head), 2 * SPACE.cost(Distance()) @ TRUTH
     torch.testing.assert_close(head.loss(EMISSIONS, TAGS, reduction="sum").detach(), (scores + costs - scores @ TRUTH).max())
-    with pytest.raises(ValueError, match=r"`cost` must be a sum over sites, or 1 for every wrong answer, .*, got Tenth"):
+    with pytest.raises(ValueError, match=r"`cost` must be a sum over positions, or 1 for every wrong sequence, got Tenth"):
         lc.ChainSSVM(4, cost=Tenth())
 
 
@@ -250,13 +250,13 @@ def test_a_cost_in_the_estimators(form: str, cost: Cost) -> None:
     how = {"form": form, "num_samples": 1000, "generator": stream}
     found = torch.stack([head.structured(EMISSIONS, TAGS, objective="raw", **how) for _ in range(40)]).detach()
     assert abs(float(found.mean()) - float(exact)) < 4 * float(found.std()) / math.sqrt(40)
-    with pytest.raises(ValueError, match="`cost` must declare its `log_similarity_mass` to be normalised, got "):
+    with pytest.raises(ValueError, match="`cost` must define `log_similarity_mass` for the normalised objective, got "):
         head.structured(EMISSIONS, TAGS, **how)
 
 
 def test_a_cost_without_weights_of_sites() -> None:
     head = lc.LinearCoreChain(4, cost=Distance()).double()
-    with pytest.raises(ValueError, match="`cost` must have a weight for each site, got Distance; take 'hamming', or"):
+    with pytest.raises(ValueError, match="`cost` must define `site_weight`, got Distance; use 'hamming', or"):
         head.loss(EMISSIONS, TAGS)
 
 
@@ -283,7 +283,16 @@ class ChainPerceptron(ChainHead):
 
 def test_a_head_of_the_tagger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(HEADS, "perceptron", Head("structured perceptron", ChainPerceptron, ("rank", "beam")))
-    words = ["--train", str(write_conllu(tmp_path / "train.conllu", 60)), "--tag", "upos", "--epochs", "8", "--tokens", "64"]
+    words = [
+        "--train",
+        str(write_conllu(tmp_path / "train.conllu", 60)),
+        "--tag",
+        "upos",
+        "--epochs",
+        "8",
+        "--batch-tokens",
+        "64",
+    ]
     run = ["tag", "train", *words, "--loss", "perceptron", "--rank", "2", "--out", str(tmp_path / "model"), "--json"]
     assert command(run) == 0
     told = json.loads(capsys.readouterr().out)
@@ -294,7 +303,7 @@ def test_a_head_of_the_tagger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
     assert type(ChainSettings("perceptron", beam=4).make_chain(["O", "B-X"], strict_mask=False)) is ChainPerceptron
     # What it does not take is refused by what it declares.
     assert command([*run, "--unary", "0.5"]) == 2
-    assert "`unary` must be None with loss 'perceptron', got 0.5; it is an option of loss 'lc'" in capsys.readouterr().err
+    assert "`unary` must be None with loss 'perceptron', got 0.5; omit it, or use loss 'lc'" in capsys.readouterr().err
     with pytest.raises(ValueError, match="`compiled` must be False with loss 'perceptron'"):
         Training(loss="perceptron", compiled=True)
 

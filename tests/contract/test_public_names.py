@@ -81,20 +81,20 @@ def test_public_names_are_these():
         "human_cifar100", "instance_dependent", "linear_posterior", "pair_flip", "symmetric",
     }  # fmt: skip
     assert set(cleaning.__all__) == {
-        "LOSSES", "MEASURES", "Findings", "NamedLoss", "OutOfFold", "Suspect", "Suspects", "Table", "TableError",
+        "LOSSES", "MEASURES", "Findings", "NamedLoss", "OutOfFoldScores", "Suspect", "Suspects", "Table", "TableError",
         "find_wrong_labels", "flagging_auc", "flagging_precision", "out_of_fold_scores", "read_table", "suspects",
     }  # fmt: skip
     assert set(tagging.__all__) == {
         "HEADS", "ChainSettings", "Head", "HeadSettings",
-        "StoppedError", "Tagged", "Tagger", "Trained", "Training", "evaluation_report", "split_dev", "train",
+        "StoppedError", "TaggedSentence", "Tagger", "Training", "TrainingResult", "evaluation_report", "split_dev", "train",
         "Batch", "Bucket", "Corpus", "Stepper", "TaggingModel", "Vocabulary", "digest", "make_optimizer",
-        "rate_at",
+        "lr_at",
     }  # fmt: skip
     assert set(runtime.__all__) == {
-        "RECORD_FORMAT", "check_committed", "environment", "made_with_changes", "package_version", "read_record",
-        "write_record", "write_whole",
-        "Part", "Progress", "track", "Interrupt", "StoppedError",
-        "StoreError", "Stored", "grouped", "is_store", "read_store", "write_store", "Checkpoint", "differences",
+        "RECORD_FORMAT", "check_committed", "environment", "has_uncommitted_changes", "package_version", "read_record",
+        "write_record", "write_atomically",
+        "Progress", "ProgressBar", "track", "Interrupt", "StoppedError",
+        "StoreContents", "StoreError", "group_tensors", "is_store", "read_store", "write_store", "Checkpoint", "differences",
         "GraphStepper", "autocast_dtype", "one_thread", "stream_for",
         "MissingExtraError", "between", "complaint", "one_of", "positive", "require", "shape",
     }  # fmt: skip
@@ -103,7 +103,7 @@ def test_public_names_are_these():
         "centered_log_weight", "controlled_estimate", "draw_scores", "log_similarity_mass", "mean_score", "pair_estimate",
         "pair_log_weight",
     }  # fmt: skip
-    assert set(encoders.__all__) == {"BiLSTM", "Encoder", "Numbers", "TransformerEncoder", "encoder_class"}
+    assert set(encoders.__all__) == {"BiLSTM", "Encoder", "WordFeatures", "TransformerEncoder", "encoder_class"}
     names = {"FORMATS", "ReaderError", "Sentence", "TagColumns", "columns_for", "read_sentences", "write_sentence"}
     assert set(readers.__all__) == names
     assert set(vision.__all__) == {

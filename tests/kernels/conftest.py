@@ -43,7 +43,7 @@ def fewer_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     """The interpreter runs programs one after another, so that cutting sums into many parts only takes time there."""
     if IS_INTERPRETED:
         monkeypatch.setattr("linearcore.kernels.fused._recursion.PARTS", 2)
-        monkeypatch.setattr("linearcore.kernels.fused._max_product.MOST_PARTS", 2)
+        monkeypatch.setattr("linearcore.kernels.fused._max_product.MAX_PARTS", 2)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -191,14 +191,14 @@ def test_recursion(size: tuple[int, int, int], is_full: bool, used: set[str], mo
         return values.detach(), *torch.autograd.grad(values, leaves, drawn(batch, seed=5))
 
     found = step()
-    assert used == {"forwards", "backwards"}
+    assert used == {"forward_recursion", "backward_recursion"}
     monkeypatch.setattr(backend_module, "fused_for", lambda *_: None)
     for ours, twin in zip(found, step(), strict=True):
         close(ours, twin)
 
 
 def test_many_chains_are_left_to_the_library(used: set[str]) -> None:
-    batch = partition_module.MOST_FUSED_CHAINS + 1
+    batch = partition_module.MAX_FUSED_BATCH + 1
     chain = Chain(drawn(3), drawn(3, 3), drawn(3))
     log_partition(drawn(2, batch, 3), chain, torch.ones(2, batch, dtype=torch.bool))
     assert not used
@@ -210,7 +210,7 @@ def test_many_chains_are_left_to_the_library(used: set[str]) -> None:
     ("(1, 1, 1)-1", "(2, 3, 2)-32", "(6, 5, 7)-1", "(6, 5, 7)-32", "(4, 20, 130)-1"),
 )
 def test_exact_decoding(size: tuple[int, int, int], parts: int, used: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(max_product_module, "MOST_PARTS", parts)
+    monkeypatch.setattr(max_product_module, "MAX_PARTS", parts)
     monkeypatch.setattr(max_product_module, "WIDE", 512)
     length, batch, num_tags = size
     mask = torch.rand(length, batch, generator=torch.Generator().manual_seed(3), device="cpu").to(DEVICE) < 0.6
@@ -281,7 +281,7 @@ def test_a_crf_takes_emissions_whose_tags_are_not_adjacent_in_memory(used: set[s
     expected = step(head.double(), emissions.double(), tags)
     for ours, exact in zip(step(head.float(), strided, tags), expected, strict=True):
         close(ours, exact)
-    assert "forwards" in used
+    assert "forward_recursion" in used
     close(head.marginals(strided), head.double().marginals(emissions.double()))
     close(head.float().confidence(strided, tags=tags), head.double().confidence(emissions.double(), tags=tags))
 
@@ -329,7 +329,7 @@ def test_a_chain_of_one_tag(used: set[str]) -> None:
     assert "local_log_odds" in used and not any(part.any() for part in found)
 
 
-@pytest.mark.parametrize("batch", (4, partition_module.MOST_FUSED_CHAINS + 1))
+@pytest.mark.parametrize("batch", (4, partition_module.MAX_FUSED_BATCH + 1))
 def test_the_crf_has_full_precision_at_every_batch_size(batch: int) -> None:
     emissions, chain = drawn(3, batch, 200), Chain(drawn(200), drawn(200, 200, seed=1), drawn(200, seed=2))
     mask = torch.ones(3, batch, dtype=torch.bool)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from linearcore import LinearCore, multiclass_loss, sampled_multiclass_loss
 from linearcore.heads import LinearCoreChain
-from linearcore.proposals import Hard, InBatch, LogUniform, Mixture, Proposal, Uniform, Unigram
+from linearcore.proposals import HardNegatives, InBatch, LogUniform, Mixture, Proposal, Uniform, Unigram
 from linearcore.structures import Constraints, Hamming
 
 NUM_CLASSES, WIDTH = 4, 2
@@ -24,7 +24,7 @@ LAWS: dict[str, Callable[[bool], Proposal]] = {
     "unigram": lambda shared: Unigram(shared=shared, counts=COUNTS),
     "log uniform": lambda shared: LogUniform(shared=shared),
     "mixture": lambda shared: Mixture(shared=shared, parts=(Unigram(counts=COUNTS), LogUniform()), weights=(1, 2)),
-    "hard": lambda shared: Hard(shared=shared, table=TABLE, rest=LogUniform()),
+    "hard": lambda shared: HardNegatives(shared=shared, table=TABLE, rest=LogUniform()),
     "in batch": lambda shared: InBatch(shared=shared, rest=LogUniform()),
 }
 every_law = pytest.mark.parametrize("make", LAWS.values(), ids=LAWS.keys())

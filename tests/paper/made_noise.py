@@ -1,4 +1,4 @@
-"""Results of `noise` at the paper's size that nobody measured, to see what is made of them."""
+"""Fake results of `noise` at paper scale, for tests of its conclusion."""
 
 from linearcore_paper.experiments import noise
 from linearcore_paper.experiments.noise.methods import METHODS
@@ -19,7 +19,7 @@ AREAS = {"ce": 0.7, "ce-tuned": 0.8, "robust": 0.97}
 
 
 def made_up(accuracies=AS_IN_THE_PAPER, areas=AREAS, failed=()):
-    """Results of all parts, the three seeds 0.1 apart."""
+    """Returns results of all parts; the three seeds differ by 0.1."""
     results = {}
     columns = sorted(noise.COLUMNS["paper"], key=lambda column: (column.law, column.rate))
     for key, method in METHODS.items():

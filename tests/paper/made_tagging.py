@@ -1,4 +1,4 @@
-"""Results of `tagging` at the paper's size that nobody measured, to see what is made of them."""
+"""Fake results of `tagging` at paper scale, for tests of its conclusion."""
 
 import math
 from typing import Any
@@ -10,7 +10,7 @@ from linearcore_paper.runner import Outcome, Settings
 
 SETTINGS = Settings(scale="paper", device="cuda")
 STEPS_AN_EPOCH = 100
-#: Seconds of a step, steps to the target, accuracy in the end, seconds of a plain step, sequences in 16, 40 and 140 GB.
+#: Seconds per step, steps to the target, final accuracy, seconds per eager step, sequences in 16, 40 and 140 GB.
 FACTS: dict[str, tuple[float, int, float, float, tuple[int, int, int]]] = {
     "broadcast": (0.5, 0, 0.0, 0.5, (1, 4, 15)),
     "crf": (0.04, 60, 90.0, 0.04, (20, 50, 180)),
@@ -23,7 +23,7 @@ FACTS: dict[str, tuple[float, int, float, float, tuple[int, int, int]]] = {
 
 
 def made_results(with_bert: bool = True) -> dict[str, Any]:
-    """A result for each part; a caller may change them."""
+    """Returns a result for each part, which the caller may modify."""
     found: dict[str, Any] = {}
     english = ["bilstm-adam", "bilstm-sgd", *(["bert"] if with_bert else [])]
     pairs = [*((source, encoding) for source in ("ptb", "ewt") for encoding in english), ("latin", "bilstm-adam")]
@@ -32,7 +32,7 @@ def made_results(with_bert: bool = True) -> dict[str, Any]:
         methods = [*tagging.TRAINED, *(["ssvm"] if (source, encoding) == ("ptb", "bilstm-adam") else [])]
         for method in methods:
             for place, rate in enumerate(ENCODINGS[encoding].rates):
-                # The second rate is the best.
+                # The second learning rate is the best.
                 found[f"tune_{where}_{method}_{rate:g}"] = made_run(method, 0, worse=abs(place - 1))
             for seed in tagging.SEEDS["paper"]:
                 found[f"run_{where}_{method}_seed{seed}"] = made_run(method, seed)
@@ -41,7 +41,7 @@ def made_results(with_bert: bool = True) -> dict[str, Any]:
             tags = 3499 if source == "latin" else 4000
             ways = {"plain": {"seconds": plain}, "compiled": {"seconds": seconds}}
             found[f"pace_{where}_{method}"] = {"seconds": seconds, "ways": ways, "tags": tags, "words_a_step": 850.0}
-    for method in tagging.HELD:
+    for method in tagging.BATCH_METHODS:
         sequences = dict(zip(("16", "40", "140"), FACTS[method][4], strict=True))
         found[f"memory_{method}"] = {"sequences": sequences, "words": 128, "tags": 4000, "held_gb": 150}
     for place, method in enumerate(METHODS):
@@ -50,7 +50,7 @@ def made_results(with_bert: bool = True) -> dict[str, Any]:
 
 
 def made_run(method: str, seed: int, worse: float = 0.0) -> dict[str, Any]:
-    """A run whose curve rises to the accuracy of its method, a tenth of a point apart for each seed."""
+    """Returns a run whose curve rises to the accuracy of its method; seeds differ by a tenth of a point."""
     _, reached, accuracy, _, _ = FACTS[method]
     final = accuracy + 0.1 * seed - worse
     pace = -math.log(1 - 83 / final) / reached
@@ -66,7 +66,7 @@ def made_run(method: str, seed: int, worse: float = 0.0) -> dict[str, Any]:
 
 
 def concluded(results: dict[str, Any], with_bert: bool = True) -> Outcome:
-    """What the experiment says of them, whatever is installed here."""
+    """Returns the conclusion, independent of the installed packages."""
     before = tagging.has_bert
     tagging.has_bert = lambda: with_bert
     try:

@@ -20,7 +20,7 @@ NAMES = ["final", "tune-1", "tune-2", "tune-3", "timing", "check", "plain"]
 
 
 def parts(settings: Settings) -> dict[str, Part]:
-    """Three runs to tune, one with the best, one that looks at that, a timing, and a plain function; not in their order."""
+    """Returns three tuning runs, a final run, a check of it, a timing and a plain function, not in order of dependence."""
     tune = {f"tune-{rate}": _run(f"tune-{rate}", settings, rate) for rate in (1, 2, 3)}
     return {
         "final": After(tuple(tune), partial(_final, settings)),
@@ -75,11 +75,11 @@ STUB = Experiment(
 
 
 def log(folder: Path) -> list[dict[str, Any]]:
-    """What was done, in order of its end."""
+    """Returns the log entries in order of completion."""
     path = folder / "log.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def did(folder: Path) -> list[str]:
-    """Names of the parts that were done, in order."""
+    """Returns the names of the computed parts, in order."""
     return [line["part"] for line in log(folder)]

@@ -10,7 +10,7 @@ from linearcore.surrogates import LinearCore
 from linearcore_paper.experiments import convergence
 from linearcore_paper.experiments.convergence import BATCHES, ONE, RATES, SIZES, SUITED, Runs
 from linearcore_paper.experiments.convergence import training as chain_training
-from linearcore_paper.experiments.convergence.data import NOISE, Law, Task
+from linearcore_paper.experiments.convergence.data import NOISE, MarkovModel, Task
 from linearcore_paper.experiments.convergence.explicit_steps import Parameters, _sampled_change
 from linearcore_paper.experiments.convergence.training import (
     METHODS,
@@ -45,7 +45,7 @@ def record(tmp_path_factory) -> dict:
         main(["reproduce", "convergence", "--out", str(folder), "--report"])
     assert stop.value.code == 0
     page = (folder / "report.html").read_text("utf-8")
-    assert "Sequence tagging against the clock" in page and "Transitions matter in these chains" in page
+    assert "Test error of sequence taggers against time" in page and "Transitions matter in these sequences" in page
     return conclusion(folder, "convergence")["results"]
 
 
@@ -83,19 +83,19 @@ def test_seed_decides_the_chains_and_the_three_sets_differ(toy):
 
 
 def test_chains_follow_their_law():
-    law = Law.draw(4, 3, 0.5, torch.Generator().manual_seed(0))
-    chains = law.chains(20_000, 3, torch.Generator().manual_seed(1))
+    model = MarkovModel.draw(4, 3, 0.5, torch.Generator().manual_seed(0))
+    chains = model.chains(20_000, 3, torch.Generator().manual_seed(1))
     pairs = torch.zeros(4, 4).index_put_((chains.tags[0], chains.tags[1]), torch.ones(20_000), accumulate=True)
-    torch.testing.assert_close(pairs / pairs.sum(-1, keepdim=True), law.log_transitions.exp(), atol=0.03, rtol=0)
-    noise = chains.inputs - law.embeddings[chains.tags]
+    torch.testing.assert_close(pairs / pairs.sum(-1, keepdim=True), model.log_transitions.exp(), atol=0.03, rtol=0)
+    noise = chains.inputs - model.embeddings[chains.tags]
     assert float(noise.std()) == pytest.approx(0.5, rel=0.02) and abs(float(noise.mean())) < 0.01
 
 
 def test_papers_chains_need_their_transitions():
     size = SIZES["paper"]
     task = Task.draw(size.tags, size.length, size.inputs, NOISE, (200, 1, 200), seed=0)
-    assert 0.005 < task.law.oracle_error(task.test) < 0.04
-    assert 0.2 < task.law.unary_error(task.test, task.train) < 0.45
+    assert 0.005 < task.model.oracle_error(task.test) < 0.04
+    assert 0.2 < task.model.unary_error(task.test, task.train) < 0.45
 
 
 @pytest.mark.parametrize("batch", [1, 4])
@@ -137,7 +137,7 @@ def test_without_a_compiler_steps_stay_plain_and_it_is_said(toy, monkeypatch):
     monkeypatch.setattr(torch, "compile", broken)
     route = find_route(METHODS["logodds"], toy, 1, compiled=True)
     assert route.name in {"head", "explicit"} and set(route.seconds) == {"head", "explicit"}
-    assert route.told()["compile_seconds"] is None and "gave up: RuntimeError" in route.told()["not_compiled"]
+    assert route.to_json()["compile_seconds"] is None and "RuntimeError" in route.to_json()["not_compiled"]
 
 
 def test_fastest_path_is_taken(toy, monkeypatch):
@@ -206,10 +206,10 @@ def test_curve_counts_training_and_not_decoding(toy, monkeypatch):
 
 
 def test_error_of_true_parameters_is_the_oracles_and_of_a_runaway_one(toy):
-    law, path = toy.law, Recorder(toy)
-    bias = -law.embeddings.square().sum(-1) / 2 / law.noise**2
-    path.now = Parameters(law.embeddings / law.noise**2, bias, torch.zeros(12), law.log_transitions, torch.zeros(12))
-    assert error_of(path, toy.test) == pytest.approx(law.oracle_error(toy.test), abs=0.01)
+    model, path = toy.model, Recorder(toy)
+    bias = -model.embeddings.square().sum(-1) / 2 / model.noise**2
+    path.now = Parameters(model.embeddings / model.noise**2, bias, torch.zeros(12), model.log_transitions, torch.zeros(12))
+    assert error_of(path, toy.test) == pytest.approx(model.oracle_error(toy.test), abs=0.01)
     path.now = path.now._replace(bias=torch.full((12,), torch.nan))
     assert error_of(path, toy.test) == 1.0
 

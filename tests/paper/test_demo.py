@@ -19,7 +19,7 @@ from tests.fresh_python import fresh_python
 DOCS = Path(__file__).parents[2] / "docs"
 HEADS = ("pytorch-crf", "ChainCRF", "LinearCoreChain", "token cross-entropy")
 FAST = {"epochs": 1, "learning_rates": (0.01,), "hidden": 8, "tags": (3,), "seconds": 0.01}
-TOY = ["demo", "--seeds", "2", "--epochs", "1", "--rates", "0,0.4", "--tags", "3,5", "--seconds", "0.01"]
+TOY = ["demo", "--seeds", "2", "--epochs", "1", "--noise-rates", "0,0.4", "--tags", "3,5", "--seconds", "0.01"]
 
 
 def call(arguments: list[str]) -> int:
@@ -80,10 +80,13 @@ def test_networks_learn():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--rates", "0,oops"], "`--rates` must be numbers separated by commas, got '0,oops'; pass 0,0.2,0.4 for example"),
-        (["--rates", "0,1.5"], "`rates` must be at least 0 and below 0.9, each given once, got 0,1.5; pass 0,0.2,0.4"),
-        (["--rates", "nan"], "`rates` must be at least 0 and below 0.9, each given once, got nan"),
-        (["--rates", "0.2,0.2"], "each given once, got 0.2,0.2"),
+        (
+            ["--noise-rates", "0,oops"],
+            "`--noise-rates` must be numbers separated by commas, got '0,oops'; pass 0,0.2,0.4 for example",
+        ),
+        (["--noise-rates", "0,1.5"], "`rates` must be at least 0 and below 0.9, each given once, got 0,1.5; pass 0,0.2,0.4"),
+        (["--noise-rates", "nan"], "`rates` must be at least 0 and below 0.9, each given once, got nan"),
+        (["--noise-rates", "0.2,0.2"], "each given once, got 0.2,0.2"),
         (["--tags", "10,2.5"], "`--tags` must be integers separated by commas, got '10,2.5'; pass 10,100,1000 for example"),
         (["--tags", "1,10"], "`tags` must be between 2 and 2000, each given once, got 1,10; pass 10,100,1000 for example"),
         (["--tags", "10,4000"], "`tags` must be between 2 and 2000"),
@@ -93,8 +96,8 @@ def test_networks_learn():
         (["--seed", "-1"], "`seed` must be a non-negative integer"),
         (["--seeds", "many"], "'--seeds'"),
         (["--nope"], "--nope"),
-        (["--out", "FILE"], "; name a folder you may write to with --out"),
-        (["--out", "FILE/below"], "; name a folder you may write to with --out"),
+        (["--out", "FILE"], "; pass a writable folder to --out"),
+        (["--out", "FILE/below"], "; pass a writable folder to --out"),
     ],
 )
 def test_errors_are_one_line(arguments, message, tmp_path, capsys):

@@ -12,7 +12,7 @@ from linearcore_paper.vision import Run
 PAPER = Settings(scale="paper")
 
 
-def described(wrong, right, alone=None):
+def summarize(wrong, right, alone=None):
     """The result of a run with all labels in a few bins; {bin: count}. `alone`: both in the other reading."""
     found = {"noisy_labels": "…", "realised_rate": 0.4, "auc": 0.8, "train_accuracy": 80.0, "wrong_learned": 20.0}
     readings = {gradient_histogram.ALL: groups(wrong, right), gradient_histogram.ALONE: groups(*(alone or (wrong, right)))}
@@ -26,7 +26,7 @@ def groups(wrong, right):
     }
     is_wrong = torch.cat([torch.full((len(values[name]),), name == "wrong") for name in ("wrong", "right")])
     everything = torch.cat([values["wrong"], values["right"]])
-    return gradient_histogram.described(everything, is_wrong)
+    return gradient_histogram.summarize(everything, is_wrong)
 
 
 def histogram_verdicts(ce, lc):
@@ -35,9 +35,9 @@ def histogram_verdicts(ce, lc):
     return [claim.verdict for claim in found.claims]
 
 
-BROAD = described({32: 20, 36: 20, 40: 20, 44: 20, 49: 20, 5: 10}, {0: 100, 10: 50})
-PEAK = described({49: 100, 20: 10}, {0: 100, 10: 50})
-SMALL = described({5: 100}, {49: 100})
+BROAD = summarize({32: 20, 36: 20, 40: 20, 44: 20, 49: 20, 5: 10}, {0: 100, 10: 50})
+PEAK = summarize({49: 100, 20: 10}, {0: 100, 10: 50})
+SMALL = summarize({5: 100}, {49: 100})
 
 
 def test_histograms_as_the_paper_has_them():
@@ -56,13 +56,13 @@ def test_what_is_learned_decides_and_no_histogram():
 
 
 #: A wrong label loses to one of nine competitors: a ninth of the push against all, and all of it against that one.
-NINTH = described({5: 100}, {0: 150}, alone=({49: 100}, {10: 150}))
+NINTH = summarize({5: 100}, {0: 150}, alone=({49: 100}, {10: 150}))
 
 
 def test_every_reading_is_judged_for_itself():
     assert histogram_verdicts(BROAD, NINTH)[:4] == ["holds", "holds", "does not hold", "holds"]
     spread = {32: 20, 36: 20, 40: 20, 44: 20, 49: 20}
-    other = described({5: 100}, {0: 150}, alone=(spread, {0: 150}))
+    other = summarize({5: 100}, {0: 150}, alone=(spread, {0: 150}))
     assert histogram_verdicts(other, SMALL)[:4] == ["does not hold", "holds", "does not hold", "does not hold"]
 
 
@@ -104,18 +104,18 @@ def test_histogram_is_taken_before_the_end_of_the_same_schedule(monkeypatch):
             made.append(self)
 
     monkeypatch.setattr(gradient_histogram, "Run", Spy)
-    found = gradient_histogram.look(Plan("made-up", "lc", Config(), "instance", 0.4, 1), None, "cpu")
+    found = gradient_histogram.measure(Plan("made-up", "lc", Config(), "instance", 0.4, 1), None, "cpu")
     [run] = made
     assert (run.state.epoch, run.recipe.epochs) == (2, 3)
     for groups in found["readings"].values():
         counts = [sum(groups[name]["counts"]) for name in ("right", "wrong")]
         assert sum(counts) == 480 and counts[1] / 480 == pytest.approx(found["realised_rate"])
     # Cross-entropy pushes less where it sees one competitor only.
-    other = gradient_histogram.look(Plan("made-up", "ce", Config(), "instance", 0.4, 1), None, "cpu")
+    other = gradient_histogram.measure(Plan("made-up", "ce", Config(), "instance", 0.4, 1), None, "cpu")
     pushes = [other["readings"][reading]["wrong"]["mean"] for reading in gradient_histogram.READINGS]
     assert pushes[1] < pushes[0]
     assert gradient_histogram.EPOCH["cifar10"] == 40
     with monkeypatch.context() as patch:
         patch.setattr(Spy, "epoch", lambda self: None)
         patch.setattr(Spy, "result", lambda self: type("Failed", (), {"failed": "no"}))
-        assert gradient_histogram.look(Plan("made-up", "lc", Config(), "instance", 0.4, 1), None, "cpu")["failed"] == "no"
+        assert gradient_histogram.measure(Plan("made-up", "lc", Config(), "instance", 0.4, 1), None, "cpu")["failed"] == "no"

@@ -11,16 +11,16 @@ from linearcore.surrogates import LinearCore
 from linearcore_paper.experiments import noise
 from linearcore_paper.experiments.gradient_histogram.gradients import (
     BINS,
-    described,
     histogram,
+    last_bin_fraction,
     magnitudes,
-    magnitudes_alone,
-    share_at_one,
+    magnitudes_of_two,
+    summarize,
 )
 from linearcore_paper.experiments.noise.images import LAWS, draw_labels, read_images
 from linearcore_paper.experiments.noise.losses import LOSSES, NORMED_CORE, name_of
 from linearcore_paper.experiments.noise.methods import METHODS, SMALL_METHODS, Config, best_of
-from linearcore_paper.experiments.noise.training import known_about
+from linearcore_paper.experiments.noise.training import label_metrics
 from linearcore_paper.runner import ResultsFile
 from linearcore_paper.vision import Images
 
@@ -137,8 +137,8 @@ def test_magnitudes_of_both_losses_of_the_paper():
 
 def test_magnitudes_against_the_strongest_competitor_alone():
     closest = MARGINS.amin(1)
-    torch.testing.assert_close(magnitudes_alone(LOSSES["ce"].make({}), SCORES, LABELS), torch.sigmoid(-closest))
-    found = magnitudes_alone(LOSSES["lc"].make({}), SCORES, LABELS)
+    torch.testing.assert_close(magnitudes_of_two(LOSSES["ce"].make({}), SCORES, LABELS), torch.sigmoid(-closest))
+    found = magnitudes_of_two(LOSSES["lc"].make({}), SCORES, LABELS)
     torch.testing.assert_close(found, LinearCore(tau=1.0).derivative(closest).abs())
     assert found.min() < 0.5 and torch.equal(found[closest <= 1], torch.ones_like(found[closest <= 1]))
 
@@ -147,16 +147,16 @@ def test_histogram_has_both_ends():
     counts = histogram(torch.tensor([0.0, 0.0199, 0.02, 0.98, 1.0, 1.0], dtype=torch.float64))
     assert len(counts) == BINS == 50 and sum(counts) == 6
     assert (counts[0], counts[1], counts[48], counts[49]) == (2, 1, 0, 3)
-    assert share_at_one(counts) == 0.5
+    assert last_bin_fraction(counts) == 0.5
 
 
 def test_description_of_pushes():
     values = torch.tensor([0.2, 0.4, 0.6, 1.0], dtype=torch.float64)
-    found = described(values, torch.tensor([False, False, True, True]))
+    found = summarize(values, torch.tensor([False, False, True, True]))
     assert (found["right"]["mean"], found["wrong"]["mean"]) == (0.3, 0.8)
     assert (found["right"]["share_high"], found["wrong"]["share_high"]) == (0.0, 1.0)
     assert (found["right"]["share_of_push"], found["wrong"]["share_of_push"]) == (0.2727, 0.7273)
-    nothing = described(torch.zeros(4, dtype=torch.float64), torch.tensor([False, False, True, True]))
+    nothing = summarize(torch.zeros(4, dtype=torch.float64), torch.tensor([False, False, True, True]))
     assert nothing["wrong"]["share_of_push"] == 0.0
 
 
@@ -166,13 +166,13 @@ def test_what_training_scores_say():
     # Follows the first wrong label, and is wrong about the second image in its own way.
     scores = torch.tensor([[3.0, 0, 0], [0, 2.0, 0], [4.0, 0, 1.0], [0, 0, 5.0]])
     data = Images(torch.zeros(4, 1, 2, 2, dtype=torch.uint8), given, ("a", "b", "c"))
-    found = known_about(scores, data, clean, LOSSES["ce"].make({}))
+    found = label_metrics(scores, data, clean, LOSSES["ce"].make({}))
     assert (found["agreement"], found["train_accuracy"], found["wrong_learned"]) == (75.0, 50.0, 50.0)
     # Suspicions by margin −3, −2, −3, 5: one tie and one pair in the wrong order.
     assert found["auc_margin"] == 0.625
     losses = F.cross_entropy(scores, given, reduction="none")
     assert losses[2] < losses[0] < losses[1] < losses[3] and found["auc_loss"] == 0.5
     # Any loss will do: its own numbers rank.
-    assert known_about(scores, data, clean, lambda *_: torch.arange(4.0))["auc_loss"] == 1.0
-    right = known_about(scores, data.with_labels(clean), clean, LOSSES["ce"].make({}))
+    assert label_metrics(scores, data, clean, lambda *_: torch.arange(4.0))["auc_loss"] == 1.0
+    right = label_metrics(scores, data.with_labels(clean), clean, LOSSES["ce"].make({}))
     assert (right["wrong_learned"], right["auc_margin"], right["auc_loss"]) == (None, None, None)

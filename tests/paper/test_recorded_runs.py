@@ -44,7 +44,7 @@ def test_parts_are_done_after_what_they_need_and_told_in_their_own_order(place):
     done, finished = go(place)
     assert sorted(done) == sorted(NAMES) and done.index("final") > done.index("tune-3")
     assert done.index("check") > done.index("final")
-    assert (finished.parts, finished.there, finished.kept) == (7, 7, 0)
+    assert (finished.num_parts, finished.num_available, finished.num_reused) == (7, 7, 0)
     data = finished.record["results"]["data"]
     assert {name: data[name]["score"] for name in ("final", "check")} == {"final": 3, "check": 30}
     assert go(place)[0] == []
@@ -109,7 +109,7 @@ def test_what_depends_on_a_result_is_done_again_when_that_changes_it(place):
     go(place)
     records(place).save(records(place).parts["tune-3"] | {"results": {"score": 9, "name": "tune-3"}})
     done, finished = go(place)
-    assert done == ["final", "check"] and finished.kept == 5
+    assert done == ["final", "check"] and finished.num_reused == 5
     assert finished.record["results"]["data"]["check"]["score"] == 90
 
 
@@ -130,9 +130,9 @@ def test_fresh_does_all_again_or_what_was_chosen(place):
 def test_only_some_parts_and_what_they_need(place):
     done, finished = go(place, only=["tune-1", "tim*"])
     assert done == ["tune-1", "timing"]
-    assert (finished.record, finished.parts, finished.there, finished.kept) == (None, 7, 2, 0)
+    assert (finished.record, finished.num_parts, finished.num_available, finished.num_reused) == (None, 7, 2, 0)
     done, finished = go(place, only=["check"])
-    assert done == ["tune-2", "tune-3", "final", "check"] and finished.there == 6 and finished.kept == 1
+    assert done == ["tune-2", "tune-3", "final", "check"] and finished.num_available == 6 and finished.num_reused == 1
     assert records(place).conclusion is None
     done, finished = go(place, only=["plain"])
     assert done == ["plain"] and finished.record is not None
@@ -143,14 +143,14 @@ def test_the_command_says_what_is_there_and_how_to_do_the_rest(place, capsys):
     assert call(place, "--parts", "tune-*", "--parts", "timing") == 0
     out = capsys.readouterr().out
     rest = f"linearcore reproduce stub --scale smoke --seed 0 --device cpu --data {place / 'data'} --out {place / 'out'}"
-    assert out == f"stub: 4 of 7 parts are there; the rest with: {rest}\n"
+    assert out == f"stub: 4 of 7 parts are finished; run the rest with: {rest}\n"
     assert call(place, "--parts", "final", "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert told == {"records": {}, "incomplete": {"stub": [5, 7]}, "report": None}
     assert call(place) == 0
-    assert "stub  (5 of 7 parts were finished before and kept)" in capsys.readouterr().out
+    assert "stub  (5 of 7 parts were finished before and reused)" in capsys.readouterr().out
     assert call(place, "--fresh") == 0
-    assert "kept" not in capsys.readouterr().out
+    assert "reused" not in capsys.readouterr().out
 
 
 def test_with_all_experiments_a_glob_needs_one_match_only(place, capsys):
@@ -188,12 +188,12 @@ def test_data_that_cannot_be_read_is_one_line_about_data(place, monkeypatch, cap
 
     monkeypatch.setitem(EXPERIMENTS, "stub", replace(STUB, parts=parts))
     assert call(place) == 2
-    line = "linearcore: stub cannot read words.txt: No such file or directory; name the folder of its data with --data\n"
+    line = "linearcore: stub cannot read words.txt: No such file or directory; pass the folder of its data with --data\n"
     assert capsys.readouterr().err == line
 
 
 def test_days_of_a_cpu_are_told_before_they_begin(place, monkeypatch, capsys):
-    line = "linearcore: stub takes 0 s, and days on a CPU; interrupt it and pass --device cuda if you can\n"
+    line = "linearcore: stub takes 0 s, and days on a CPU; stop it and pass --device cuda if you have a GPU\n"
     cases = [
         (False, ["--scale", "paper"], False),
         (True, ["--scale", "smoke"], False),
@@ -202,8 +202,8 @@ def test_days_of_a_cpu_are_told_before_they_begin(place, monkeypatch, capsys):
         (True, ["--scale", "paper"], False),
         (True, ["--scale", "paper", "--fresh"], True),
     ]
-    for wants_gpu, words, is_told in cases:
-        monkeypatch.setitem(EXPERIMENTS, "stub", replace(STUB, wants_gpu=wants_gpu))
+    for needs_gpu, words, is_told in cases:
+        monkeypatch.setitem(EXPERIMENTS, "stub", replace(STUB, needs_gpu=needs_gpu))
         assert call(place, "--allow-dirty", *words) == 0
         assert (line in capsys.readouterr().err) == is_told
         if "smoke" in words:
@@ -211,7 +211,7 @@ def test_days_of_a_cpu_are_told_before_they_begin(place, monkeypatch, capsys):
 
 
 def test_experiments_that_need_a_gpu_say_so():
-    assert {name for name, experiment in EXPERIMENTS.items() if experiment.wants_gpu} == {
+    assert {name for name, experiment in EXPERIMENTS.items() if experiment.needs_gpu} == {
         name for name, experiment in EXPERIMENTS.items() if "a GPU" in experiment.needs
     }
 

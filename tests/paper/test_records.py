@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from linearcore.cli import main
-from linearcore.runtime import _record, write_record, write_whole
+from linearcore.runtime import _record, write_atomically, write_record
 from linearcore_paper.experiments import EXPERIMENTS
 from linearcore_paper.report import write_report
 from linearcore_paper.runner import ResultsFile, Settings, _records, _run, prepare
@@ -90,7 +90,7 @@ def test_who_waited_for_a_file_that_was_replaced_waits_for_the_new_one(file):
         thread = threading.Thread(target=other.save, args=({"part": "b", "results": 2},))
         thread.start()
         time.sleep(0.1)
-        write_whole(file.path, file.path.read_text("utf-8"))
+        write_atomically(file.path, file.path.read_text("utf-8"))
         new = _records._locked(file.path)
         new.__enter__()
     thread.join(0.2)

@@ -19,8 +19,8 @@ from linearcore_paper.report import write_report
 from linearcore_paper.report._evidence import LIVE
 from linearcore_paper.report._facts import SIDES, explorer_facts, linear_bound
 from linearcore_paper.report._figures import inline_svg
-from linearcore_paper.report._page import _ICONS, _ORDER, _parted
-from linearcore_paper.report._results import catalogue, number, plain
+from linearcore_paper.report._page import _ICONS, _ORDER, _split_long
+from linearcore_paper.report._results import catalogue, format_value, number
 from linearcore_paper.report.corrections import CORRECTIONS
 from linearcore_paper.runner import VERDICTS, results_folder
 from tests.paper.outcomes import write_conclusion
@@ -172,9 +172,7 @@ def test_a_folder_without_results_gives_a_page_that_says_so(tmp_path):
     page = Page(write_report(tmp_path).read_text("utf-8"))
     for entry in catalogue():
         known = entry.name in EXPERIMENTS
-        words = (
-            f"linearcore reproduce {entry.name}" if known else f"experiment {entry.name}, which this version does not have"
-        )
+        words = f"linearcore reproduce {entry.name}" if known else f"experiment {entry.name}, which is not implemented"
         assert words in page.text
     assert "0 of 15 experiments" in page.text and "no experiment has results" in page.text
     assert list(tmp_path.iterdir()) == [tmp_path / "report.html"]
@@ -230,9 +228,9 @@ def test_svg_without_a_view_box_gets_one(tmp_path):
 
 def test_long_results_are_folded_after_their_first_sentence():
     details = "; ".join(f"case {number}: {number} times" for number in range(40))
-    assert _parted(f"Twice as fast. {details}") == ("Twice as fast.", details)
+    assert _split_long(f"Twice as fast. {details}") == ("Twice as fast.", details)
     # A short text, and one without a second sentence, stay as they are.
-    assert _parted("Twice as fast. Once.") == ("Twice as fast. Once.", "") and _parted(details) == (details, "")
+    assert _split_long("Twice as fast. Once.") == ("Twice as fast. Once.", "") and _split_long(details) == (details, "")
 
 
 def test_page_and_runner_agree_on_verdicts_and_names():
@@ -328,7 +326,7 @@ def test_the_margin_of_a_lead_is_computed_by_the_library():
     ],
 )
 def test_values_are_written_for_readers(value, text):
-    assert plain(value) == text
+    assert format_value(value) == text
 
 
 def test_infinity_is_a_sign():

@@ -141,7 +141,7 @@ def curve(tab, name: str) -> Drawn:
 def test_page_loads_without_a_word_and_without_loading_anything(tab):
     assert tab.get_log("browser") == []
     assert tab.execute_script("return performance.getEntriesByType('resource').length") == 0
-    assert tab.title == "linearcore: the paper, recomputed"
+    assert tab.title == "linearcore: reproduction of the paper"
 
 
 @pytest.mark.parametrize(("base", "sides"), list(product(BASES, (1, 2))))
@@ -240,7 +240,7 @@ def test_certificate_says_what_is_proven_refuted_and_refused(tab):
     choose(tab, form="centered", classes=10)
     assert re.search(r"3 or more\s+proven\s+0-1 regret ≤ 2 × surrogate regret \(18 times for the mean", certificate())
     choose(tab, sides=2)
-    assert "refused" in certificate() and "refuses this pair" in tab.find_element("id", "refusal").text
+    assert "refused" in certificate() and "does not support this pair" in tab.find_element("id", "refusal").text
     choose(tab, sides=1, form="logodds", base="quartic")
     assert "not be convex" in tab.find_element("id", "refusal").text
     assert re.search(r"Convex in the scores\s+no", certificate())

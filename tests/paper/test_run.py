@@ -68,14 +68,14 @@ def test_interrupted_run_goes_on_where_it_stopped(counted, tmp_path):
     counted.stop_at = None
     finished = go(counted, tmp_path)
     assert counted.done == ["a", "b", "c", "d"]
-    assert (finished.parts, finished.kept) == (4, 2)
+    assert (finished.num_parts, finished.num_reused) == (4, 2)
     assert finished.record["results"]["data"]["a"] == {"seed": 0, "name": "a"}
     assert ResultsFile(tmp_path, "counted").conclusion == finished.record
 
 
 def test_nothing_is_done_twice(counted, tmp_path):
     go(counted, tmp_path)
-    assert go(counted, tmp_path).kept == 4
+    assert go(counted, tmp_path).num_reused == 4
     assert counted.done == list("abcd")
 
 
@@ -83,7 +83,7 @@ def test_nothing_is_done_twice(counted, tmp_path):
 def test_other_settings_are_done_anew(counted, tmp_path, other):
     go(counted, tmp_path)
     finished = go(counted, tmp_path, **other)
-    assert finished.kept == 0 and counted.done == list("abcd") * 2
+    assert finished.num_reused == 0 and counted.done == list("abcd") * 2
     assert finished.record["results"]["data"]["a"]["seed"] == other.get("seed", 0)
 
 
@@ -92,9 +92,9 @@ def test_other_code_is_done_anew(counted, tmp_path, monkeypatch):
     source.write_text("one = 1")
     monkeypatch.setattr(_compute, "_sources", lambda name: {"source.py": source})
     go(counted, tmp_path)
-    assert go(counted, tmp_path).kept == 4
+    assert go(counted, tmp_path).num_reused == 4
     source.write_text("one = 2")
-    assert go(counted, tmp_path).kept == 0
+    assert go(counted, tmp_path).num_reused == 0
 
 
 @pytest.mark.parametrize("key", ["key", "results", "seconds"])
@@ -102,7 +102,7 @@ def test_a_part_that_lacks_something_is_done_again(counted, tmp_path, key):
     go(counted, tmp_path)
     file = ResultsFile(tmp_path, "counted")
     file.save({name: value for name, value in file.parts["b"].items() if name != key})
-    assert go(counted, tmp_path).kept == 3
+    assert go(counted, tmp_path).num_reused == 3
     assert counted.done == [*"abcd", "b"]
 
 
@@ -117,7 +117,7 @@ def test_a_result_that_is_no_json_is_refused_and_leaves_nothing(counted, tmp_pat
 
 def test_a_log_says_what_was_kept(counted, tmp_path, capsys):
     [job] = prepare([counted.experiment()], Settings(), tmp_path)
-    for expected in ("counted: 4 steps", "counted (4 of 4 parts kept): 4 steps"):
+    for expected in ("counted: 4 steps", "counted (4 of 4 parts reused): 4 steps"):
         with Progress() as progress:
             run_experiment(job, progress)
         assert capsys.readouterr().err.startswith(expected)

@@ -22,7 +22,7 @@ TOY = (4, 5, 7)
 def toy(monkeypatch):
     monkeypatch.setattr(scalability, "SIZES", {"smoke": TOY, "paper": (4, 7, 400)})
     monkeypatch.setattr(scalability, "SECONDS", {"smoke": 0.0, "paper": 0.0})
-    monkeypatch.setattr(chain_steps, "LEAST_TURNS", 2)
+    monkeypatch.setattr(chain_steps, "MIN_TURNS", 2)
 
 
 def call(*words: str) -> int:
@@ -76,7 +76,7 @@ def test_command_writes_times_of_every_method_and_keeps_finished_parts(toy, tmp_
                 low, high = found["quartiles"]
                 assert 0 < low <= found["median"] <= high < math.inf and found["steps"] >= 2
     page = (tmp_path / "report.html").read_text("utf-8")
-    assert "With 400 tags a sampled step is 23 times as fast" in page and "Milliseconds of a training step" in page
+    assert "With 400 tags a sampled step is 23 times as fast" in page and "Milliseconds per training step" in page
     svg = (folder / "scalability.svg").read_bytes()
     capsys.readouterr()
     assert call("--out", str(tmp_path)) == 0
@@ -189,25 +189,25 @@ def test_busy_machine_is_told():
     assert "busy" not in conclude(parts, Settings(scale="paper")).claims[0].ours
     parts["tags-200"]["cores"] = 0.6
     found = conclude(parts, Settings(scale="paper"))
-    assert found.claims[0].ours.endswith("busy with other work: time it again") and found.data["least_cores"] == 0.6
+    assert found.claims[0].ours.endswith("repeat the timing") and found.data["least_cores"] == 0.6
 
 
 def test_dense_search_skips_nothing_and_ends(monkeypatch):
-    asked, inner = [], _max_product.MaxProduct._with_a_bound
+    asked, inner = [], _max_product.MaxProduct._max_with_pruning
 
     def spy(self, *words):
         asked.append(1)
         return inner(self, *words)
 
-    monkeypatch.setattr(_max_product.MaxProduct, "_with_a_bound", spy)
+    monkeypatch.setattr(_max_product.MaxProduct, "_max_with_pruning", spy)
     training_step(METHODS["ssvm-dense"], 300, 1, Settings())()
     assert not asked
     training_step(METHODS["ssvm"], 300, 1, Settings())()
     assert asked
-    before = _max_product.MANY_TAGS
+    before = _max_product.MIN_TAGS_TO_PRUNE
     with pytest.raises(KeyError), dense_search():
         raise KeyError
-    assert before == _max_product.MANY_TAGS < 1 << 62
+    assert before == _max_product.MIN_TAGS_TO_PRUNE < 1 << 62
 
 
 @pytest.mark.parametrize("key", METHODS)
@@ -260,13 +260,13 @@ def test_methods_take_turns(monkeypatch):
     steps = {key: lambda key=key: order.append(key) for key in "abc"}
     times = interleaved(steps, 0.0, "cpu")
     # Two rounds of warming up do not count.
-    assert "".join(order) == "abc" * (2 + chain_steps.LEAST_TURNS)
-    assert {key: len(found) for key, found in times.items()} == dict.fromkeys("abc", chain_steps.LEAST_TURNS)
+    assert "".join(order) == "abc" * (2 + chain_steps.MIN_TURNS)
+    assert {key: len(found) for key, found in times.items()} == dict.fromkeys("abc", chain_steps.MIN_TURNS)
 
 
 def test_quick_methods_do_several_steps_a_turn_after_settling():
     order: list[str] = []
     times = interleaved({"quick": lambda: order.append("quick")}, 0.0, "cpu")
-    turns, most = chain_steps.LEAST_TURNS, chain_steps.MOST_STEPS
+    turns, most = chain_steps.MIN_TURNS, chain_steps.MAX_STEPS
     assert len(times["quick"]) == turns * most
-    assert len(order) == 2 + turns * (chain_steps.SETTLING_STEPS + most)
+    assert len(order) == 2 + turns * (chain_steps.WARMUP_STEPS + most)

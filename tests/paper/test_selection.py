@@ -3,7 +3,7 @@
 import pytest
 
 from linearcore_paper.runner import After, RecordedRun
-from linearcore_paper.runner._job import check_parts, matching, with_needs
+from linearcore_paper.runner._job import check_parts, matching, with_dependencies
 
 
 def run(settings=None):
@@ -22,8 +22,8 @@ def test_parts_may_come_in_any_order():
 
 
 def test_needs_are_followed_to_the_end():
-    assert with_needs(PARTS, ["d"]) == {"a", "b", "c", "d"}
-    assert with_needs(PARTS, ["e", "c"]) == {"c", "e"}
+    assert with_dependencies(PARTS, ["d"]) == {"a", "b", "c", "d"}
+    assert with_dependencies(PARTS, ["e", "c"]) == {"c", "e"}
 
 
 @pytest.mark.parametrize(("globs", "names"), [([], "abcde"), (["a"], "a"), (["[ab]", "e*"], "abe"), (["A"], "")])
@@ -41,7 +41,7 @@ def test_names_are_words(name):
     "parts", [{"a": after("a")}, {"a": after("b"), "b": after("a")}, {"a": after("nope")}, {"z": run(), "a": after("b")}]
 )
 def test_parts_that_cannot_be_done_are_named(parts):
-    with pytest.raises(ValueError, match=r"`needs` must name parts that can be done before, got \{'a': "):
+    with pytest.raises(ValueError, match=r"`needs` must name parts that can run before, got \{'a': "):
         check_parts(parts)
 
 

@@ -37,7 +37,7 @@ def test_sentences_of_one_file_are_split_by_number():
 
 
 def test_made_up_text_is_the_same_every_time_and_can_be_learnt():
-    first, second = tag_text._made_up(), tag_text._made_up()
+    first, second = tag_text._generate_text(), tag_text._generate_text()
     assert first == second and list(first) == list(PARTS)
     tags: dict[str, set[str]] = {}
     for words, own in first["train"]:

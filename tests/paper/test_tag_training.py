@@ -93,7 +93,7 @@ def corpus_of(lengths: list[int]) -> Corpus:
     starts = [sum(lengths[:place]) for place in range(len(lengths))]
     words = [[f"w{start + place}" for place in range(length)] for start, length in zip(starts, lengths, strict=True)]
     tags = [torch.arange(start, start + length) for start, length in zip(starts, lengths, strict=True)]
-    return Corpus(encoder, [encoder.numbers(sequence) for sequence in words], tags)
+    return Corpus(encoder, [encoder.featurize(sequence) for sequence in words], tags)
 
 
 @pytest.mark.parametrize("shuffled", [False, True])
@@ -145,7 +145,7 @@ def test_rounded_subwords_are_the_same_subwords():
     rows = [Rows(*cut_into_rows(sentence, [101], [102], 70)) for sentence in pieces]
     inputs = collate_rows(rows, 48, 0)
     batch = Batch(torch.ones(3, 48, dtype=torch.bool), inputs, torch.zeros(3, 48, dtype=torch.long))
-    rounded = tag_training._rounded(batch).inputs
+    rounded = tag_training._pad_subwords(batch).inputs
     width, before = rounded["input_ids"].shape[1], inputs["input_ids"].shape[1]
     assert width % SUBWORDS == 0 and before <= width < before + SUBWORDS and before % SUBWORDS
     assert rounded["attention_mask"].shape == rounded["input_ids"].shape
@@ -160,7 +160,7 @@ def test_rounded_subwords_are_the_same_subwords():
 
 def test_words_alone_have_nothing_to_round():
     (batch,) = make_batches(corpus_of([5]), 1, "cpu")
-    assert tag_training._rounded(batch) is batch
+    assert tag_training._pad_subwords(batch) is batch
 
 
 # ---- models ----
@@ -282,7 +282,7 @@ def test_run_that_diverges_is_a_failed_record(small, monkeypatch):
 
     monkeypatch.setattr(tag_training.Stepper, "step", step)
     found = train_run(replace(PLAN, method="ce"), None, "cpu", tests=True)
-    assert found == {"failed": "the loss is no number after 4 steps", "steps": 8}
+    assert found == {"failed": "the loss is not finite after 4 steps", "steps": 8}
     # The rate rises and falls to nothing, below the plan's.
     assert max(steps) <= PLAN.rate
 
@@ -311,8 +311,8 @@ def test_accuracy_is_not_rounded_up_to_the_target():
 @pytest.mark.parametrize(("count", "looked_at"), [(5, 5), (120, 120), (239, 239), (240, 120), (500, 125)])
 def test_looks_take_sequences_from_all_over(count, looked_at):
     corpus = Corpus(BiLSTM(["a"], hidden=4), [()] * count, [torch.tensor([place]) for place in range(count)])
-    thinned = tag_training._thinned(corpus)
-    assert len(thinned) == looked_at == len(thinned.numbers)
+    thinned = tag_training._subsample(corpus)
+    assert len(thinned) == looked_at == len(thinned.features)
     assert int(thinned.tags[0]) == 0 and int(thinned.tags[-1]) >= count - count // looked_at
 
 
@@ -335,7 +335,7 @@ def test_largest_batch_is_found_from_any_guess(limit, guess):
         return rows <= limit
 
     found = tag_memory._largest(fits, guess)
-    assert found <= limit < found + max(2, 1 + int(tag_memory.CLOSELY * found))
+    assert found <= limit < found + max(2, 1 + int(tag_memory.TOLERANCE * found))
     assert len(asked) < 25 and min(asked) >= 1
 
 
@@ -387,12 +387,14 @@ def test_memory_of_a_step_is_what_it_adds(monkeypatch, text):
             if len(batch.mask) > limit:
                 raise torch.OutOfMemoryError
 
-    def count_anew(device):
+    def reset_memory_statistics(device):
         # What nobody holds goes, but not what a library keeps.
         held.pop("weights", None)
 
     monkeypatch.setattr(tag_memory, "_eager", eager)
-    monkeypatch.setattr(tag_memory, "count_anew", lambda device: count_anew(device) if len(made) == 1 else None)
+    monkeypatch.setattr(
+        tag_memory, "reset_memory_statistics", lambda device: reset_memory_statistics(device) if len(made) == 1 else None
+    )
     for name, value in {
         "memory_allocated": lambda: sum(held.values()) * 10**9,
         "max_memory_allocated": lambda: most[-1] * 10**9,

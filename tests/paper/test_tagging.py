@@ -36,7 +36,7 @@ def results(folder) -> dict:
 def test_record_figures_and_page(folder):
     assert {path.name for path in folder.iterdir()} == {"results.jsonl", "tagging.png", "tagging.svg"}
     assert (folder / "tagging.png").read_bytes().startswith(b"\x89PNG")
-    assert "Sequence tagging" in (folder.parent / "report.html").read_text("utf-8")
+    assert "Tagging with 4,000 tags" in (folder.parent / "report.html").read_text("utf-8")
     record = conclusion(folder.parent, "tagging")
     assert record["settings"]["scale"] == "smoke" and record["command"].startswith("linearcore reproduce tagging")
     assert str(folder) not in (folder / "results.jsonl").read_text("utf-8")
@@ -154,7 +154,7 @@ def test_records_of_a_gpu_are_found_without_one_and_memory_takes_one(paper):
     runs = [(elsewhere[name], part) for name, part in here.items() if isinstance(part, RecordedRun)]
     assert runs and all(theirs.settings == ours.settings for theirs, ours in runs)
     for name in ("memory_lc", "peak_lc"):
-        assert here[name].compute()["failed"] == "it takes a GPU"
+        assert here[name].compute()["failed"] == "needs a GPU"
 
 
 def test_final_run_takes_the_best_rate_and_a_seed_that_tuned_nothing(paper):

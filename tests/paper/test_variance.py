@@ -7,7 +7,7 @@ import torch
 
 from linearcore.structures import Sequences
 from linearcore_paper.experiments import variance
-from linearcore_paper.experiments.variance.sampled_gradients import around_truth, stray
+from linearcore_paper.experiments.variance.sampled_gradients import around_truth, measure_variance
 from linearcore_paper.experiments.variance.single_sites import local_draws
 from linearcore_paper.experiments.variance.uniform_tags import GRID, LENGTH, UniformTags
 from linearcore_paper.experiments.variance.variances import CONTROL_MARGINS, SAMPLES, SURROGATES, log_slope
@@ -41,7 +41,8 @@ def test_spread_around_the_mean_of_the_runs_is_that_around_the_exact_one():
     problem, phi = UniformTags.draw(10, margin=1.0, spread=1.5, seed=0), SURROGATES["lc-logistic-1"][1]
     mean, single = problem.exact(phi)
     known, found = (
-        stray(problem, around_truth(phi, 4, torch.Generator().manual_seed(0)), 2000, around) for around in (mean, None)
+        measure_variance(problem, around_truth(phi, 4, torch.Generator().manual_seed(0)), 2000, around)
+        for around in (mean, None)
     )
     assert found.variance == pytest.approx(known.variance, rel=0.01)
     assert found.mean_square == pytest.approx(known.mean_square, rel=0.05)

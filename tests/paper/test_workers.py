@@ -14,7 +14,7 @@ from linearcore.cli import main
 from linearcore.runtime import Progress
 from linearcore_paper.experiments import EXPERIMENTS
 from linearcore_paper.runner import ResultsFile, Settings, _run, _workers, prepare, run_experiment
-from linearcore_paper.runner._workers import Order, available_cores
+from linearcore_paper.runner._workers import WorkerConfig, available_cores
 from tests.paper.stub_runs import NAMES, STUB, did, log
 
 #: Whoever starts the tests in the background may have had interrupts ignored, and children inherit that.
@@ -57,7 +57,7 @@ def test_runs_go_side_by_side_and_timings_alone(place, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
     mode(place, **{name.replace("-", "_"): "slow" for name in NAMES})
     finished = run(place)
-    assert finished.there == 7 and finished.kept == 0
+    assert finished.num_available == 7 and finished.num_reused == 0
     lines = {line["part"]: line for line in log(place / "data")}
     assert len(lines) == len(log(place / "data")) == 7
     here = os.getpid()
@@ -75,7 +75,7 @@ def test_runs_go_side_by_side_and_timings_alone(place, monkeypatch):
     assert (places["final"]["workers"], places["timing"]["workers"]) == (2, 1)
     assert finished.record["results"]["data"]["check"]["score"] == 30
     # What several processes did, one finds again.
-    assert run(place, workers=1).kept == 7
+    assert run(place, workers=1).num_reused == 7
 
 
 def test_a_dead_worker_is_one_line_that_names_the_part(place, capsys):
@@ -84,7 +84,7 @@ def test_a_dead_worker_is_one_line_that_names_the_part(place, capsys):
         main(["reproduce", "stub", "--workers", "2", "--data", str(place / "data"), "--out", str(place / "out")])
     assert stop.value.code == 2
     err = capsys.readouterr().err
-    assert err.count("\n") == 1 and err.startswith("linearcore: the worker that did part final died (signal 9, as when ")
+    assert err.count("\n") == 1 and err.startswith("linearcore: the worker of part final died (signal 9,")
     assert kept(place) >= {"tune-1", "tune-2", "tune-3"} and "final" not in kept(place)
 
 
@@ -124,7 +124,7 @@ def test_nothing_goes_on_after_an_interrupt_or_when_the_parent_is_killed(place, 
             os.killpg(process.pid, signal.SIGKILL)
     if number == signal.SIGINT:
         assert process.returncode == 130
-        assert err == "linearcore: interrupted; finished parts are kept, the same command goes on from there\n"
+        assert err == "linearcore: interrupted; finished parts are saved, run the same command to resume\n"
     assert kept(place) == {"tune-1", "tune-3"}
 
 
@@ -165,8 +165,8 @@ class _Stubborn:
 
 
 def test_a_dozen_stubborn_workers_are_stopped_in_the_time_of_one(monkeypatch):
-    monkeypatch.setattr(_workers, "PATIENCE", 0.2)
-    workers = _workers.Workers(Order(STUB, Settings(), 12))
+    monkeypatch.setattr(_workers, "STOP_TIMEOUT_S", 0.2)
+    workers = _workers.Workers(WorkerConfig(STUB, Settings(), 12))
     processes = [_Stubborn() for _ in range(12)]
     started = time.monotonic()
     with workers:
@@ -178,7 +178,7 @@ def test_a_dozen_stubborn_workers_are_stopped_in_the_time_of_one(monkeypatch):
 UNHEARD = f"""{HEARING}
 import threading, time
 from linearcore_paper.runner import Settings
-from linearcore_paper.runner._workers import Order, Workers, get_context
+from linearcore_paper.runner._workers import WorkerConfig, Workers, get_context
 from tests.paper.stub_runs import STUB
 
 def elsewhere():
@@ -187,7 +187,7 @@ def elsewhere():
     time.sleep(60)
 
 threading.Thread(target=elsewhere, daemon=True).start()
-workers = Workers(Order(STUB, Settings(), 2))
+workers = Workers(WorkerConfig(STUB, Settings(), 2))
 ours, theirs = get_context("spawn").Pipe()
 workers._busy[ours] = "a part that takes long"
 started = time.monotonic()

@@ -76,14 +76,14 @@ def _posterior() -> torch.Tensor:
 def _suspects(by: str) -> Results:
     scores, labels = fixed(115, NUMBER, CLASSES), whole(110, CLASSES, NUMBER)
     scores[5, 1] = -torch.inf
-    found = suspects(scores, labels, by=fixed(116, NUMBER) if by == "numbers" else by)
+    found = suspects(scores, labels, measure=fixed(116, NUMBER) if by == "numbers" else by)
     is_wrong = symmetric(labels, 0.25, num_classes=CLASSES, seed=3).labels != labels
     return {
         "suspicion": found.suspicion,
         "order": found.order,
         "suggested": found.suggested,
         "margin": found.margin,
-        "flag": found.flag(share=0.1),
+        "flag": found.flag(fraction=0.1),
         "flagging_auc": flagging_auc(found.suspicion, is_wrong),
         "flagging_precision": flagging_precision(found.suspicion, is_wrong),
     }

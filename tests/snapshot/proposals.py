@@ -2,7 +2,7 @@
 
 import torch
 
-from linearcore.proposals import Hard, InBatch, LogUniform, Mixture, Proposal, Uniform, Unigram
+from linearcore.proposals import HardNegatives, InBatch, LogUniform, Mixture, Proposal, Uniform, Unigram
 from tests.snapshot.inputs import whole
 
 
@@ -20,9 +20,9 @@ def proposals(num_classes: int) -> dict[str, Proposal]:
             f"LogUniform{suffix}": LogUniform(shared=shared),
             f"Mixture{suffix}": Mixture(parts=(Uniform(), unigram, LogUniform()), weights=(1, 2, 3), shared=shared),
             f"InBatch{suffix}": InBatch(shared=shared),
-            f"Hard{suffix}": Hard(table=table, rest=unigram, shared=shared),
+            f"Hard{suffix}": HardNegatives(table=table, rest=unigram, shared=shared),
         }
     every["Unigram without smoothing"] = Unigram(counts=counts, power=1.0, smoothing=0.0)
     every["InBatch with Unigram"] = InBatch(rest=unigram)
-    every["Hard with repetitions"] = Hard(table=torch.zeros(num_classes, 2, dtype=torch.long))
+    every["Hard with repetitions"] = HardNegatives(table=torch.zeros(num_classes, 2, dtype=torch.long))
     return every

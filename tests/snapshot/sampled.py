@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 import linearcore as lc
-from linearcore.proposals import InBatch, Proposal, Uniform, hardest
+from linearcore.proposals import InBatch, Proposal, Uniform, hard_negatives
 from tests.snapshot.calls import FORMS, candidates, sampled_multiclass_loss
 from tests.snapshot.derivatives import derivatives
 from tests.snapshot.inputs import DTYPES, fixed, generator, whole
@@ -38,7 +38,7 @@ def sampled() -> Iterator[Entry]:
             yield Entry(entry, lambda dtype=dtype, options=options: _dense(dtype, options))
     centered = {"proposal": Uniform(), "form": FORMS["centered-mean"]}
     yield Entry("sampled/centered", lambda: refused(lambda: _sparse(torch.float64, centered)))
-    yield Entry("sampled/hardest", lambda: {"table": hardest(fixed(52, CLASSES, WIDTH), 3, chunk=4)})
+    yield Entry("sampled/hardest", lambda: {"table": hard_negatives(fixed(52, CLASSES, WIDTH), 3, chunk=4)})
 
 
 def _draws(proposal: Proposal) -> Results:

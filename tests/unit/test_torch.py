@@ -8,7 +8,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from linearcore import LinearCoreChain, multiclass_loss
-from linearcore._torch import can_read, gamma_draws, is_compiler_error, is_transformed
+from linearcore._torch import can_read, is_compiler_error, is_transformed, sample_gamma
 
 
 def test_transforms_are_noticed() -> None:
@@ -33,12 +33,12 @@ def test_a_torch_that_cannot_tell_goes_through_the_reference(monkeypatch: pytest
 
 
 @pytest.mark.parametrize("is_there", (True, False))
-def test_gamma_draws(is_there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sample_gamma(is_there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not is_there:
         monkeypatch.delattr(torch, "_standard_gamma")
     torch.manual_seed(0)
     before = torch.get_rng_state()
-    first, again = (gamma_draws(torch.full((4000,), 2.5), torch.Generator().manual_seed(1)) for _ in range(2))
+    first, again = (sample_gamma(torch.full((4000,), 2.5), torch.Generator().manual_seed(1)) for _ in range(2))
     assert torch.equal(first, again) and torch.equal(before, torch.get_rng_state())
     assert float(first.mean()) == pytest.approx(2.5, abs=0.1) and float(first.var()) == pytest.approx(2.5, abs=0.25)
 

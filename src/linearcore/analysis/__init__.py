@@ -1,7 +1,7 @@
-"""The consistency lab: what a loss guarantees, computed and certified.
+"""Consistency analysis: computes and certifies the guarantees of a loss.
 
-Arguments come in the order (surrogate, form, …) everywhere. A form's name is its default instance, so "pairwise" and
-"centered" are means over competitors. The paper's bounds are for sums: `Pairwise(normalize=False)`.
+All functions take the arguments (surrogate, form, …) in this order. The name of a form means its default instance, so
+"pairwise" and "centered" are means over competitors. The paper's bounds are for sums: `Pairwise(normalize=False)`.
 """
 
 from linearcore.analysis._certificate import Certificate, Finding

@@ -1,4 +1,4 @@
-"""Certificates: what a surrogate and a form guarantee together, as a report."""
+"""The result of `certify`: properties of a surrogate and a form, as a report."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -10,13 +10,13 @@ from linearcore.surrogates import Surrogate
 
 @dataclass(frozen=True)
 class Finding:
-    """One verdict and why.
+    """The verdict on one property, with its reason.
 
     Attributes:
-        verdict: "proven", "refuted", "supported" (nothing against it was found, which is no proof), or "unknown".
-        reason: one sentence.
-        constant: for a proven linear bound c: target regret ≤ c · surrogate regret.
-        counterexample: for "refuted", what anyone can re-check with `regret_ratio`; for "supported", the worst found.
+        verdict: "proven", "refuted", "supported" (the search found no counterexample, which is not a proof) or "unknown".
+        reason: explanation in one sentence.
+        constant: c of a proven linear bound, target regret ≤ c · surrogate regret.
+        counterexample: the counterexample if refuted, which `regret_ratio` verifies; the worst distribution if supported.
     """
 
     verdict: str
@@ -27,15 +27,15 @@ class Finding:
 
 @dataclass(frozen=True)
 class Certificate:
-    """What is known of a loss; printing it gives the report.
+    """Properties of a loss; `print` shows them as a report.
 
     Attributes:
-        surrogate, problem: what was certified.
+        surrogate, problem: the loss that was analysed.
         convex: whether the loss is convex in the scores.
-        c1, c2: the loss is as smooth as φ.
-        lipschitz, smoothness: constants of φ itself; a sum over competitors multiplies them.
-        consistent: does the minimiser's argmax minimise the target cost?
-        linear_bound: is target regret ≤ c · surrogate regret?
+        c1, c2: whether φ, and so the loss, is once or twice continuously differentiable.
+        lipschitz, smoothness: Lipschitz constant and maximal curvature of φ; a sum over competitors has larger ones.
+        consistent: whether the argmax of the minimising scores minimises the target cost.
+        linear_bound: whether target regret ≤ c · surrogate regret for some c.
     """
 
     surrogate: Surrogate
@@ -65,7 +65,7 @@ class Certificate:
         yes = {True: "yes", False: "no"}
         lines = [
             f"{self.surrogate}",
-            f"form {problem.form_name} on {_outputs(problem)}, cost {problem.cost_name}, {problem.family} scores",
+            f"form {problem.form_name} on {_describe_outputs(problem)}, cost {problem.cost_name}, {problem.family} scores",
             f"  convex            {yes[self.convex]}",
             f"  smooth            {'C2' if self.c2 else 'C1' if self.c1 else 'no'}",
             f"  Lipschitz of φ    {self.lipschitz:g}",
@@ -73,10 +73,10 @@ class Certificate:
             f"  argmax-consistent {self.consistent.verdict}: {self.consistent.reason}",
             f"  linear bound      {self.linear_bound.verdict}: {self.linear_bound.reason}",
         ]
-        return "\n".join(lines + _evidence(self.linear_bound))
+        return "\n".join(lines + _describe_counterexample(self.linear_bound))
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values; infinite constants are the string "inf"."""
+        """Returns the certificate as JSON values; infinite constants become the string "inf"."""
         return {
             "surrogate": str(self.surrogate),
             "form": self.problem.form_name,
@@ -86,59 +86,62 @@ class Certificate:
             "convex": self.convex,
             "c1": self.c1,
             "c2": self.c2,
-            "lipschitz": _finite(self.lipschitz),
-            "smoothness": _finite(self.smoothness),
-            "consistent": _finding(self.consistent),
-            "linear_bound": _finding(self.linear_bound),
+            "lipschitz": _json_number(self.lipschitz),
+            "smoothness": _json_number(self.smoothness),
+            "consistent": _finding_to_json(self.consistent),
+            "linear_bound": _finding_to_json(self.linear_bound),
         }
 
 
-def _outputs(problem: Problem) -> str:
+def _describe_outputs(problem: Problem) -> str:
     space = problem.space
     return (
-        f"{space.num_tags} classes" if space.length == 1 else f"sequences of {space.length} sites with {space.num_tags} tags"
+        f"{space.num_tags} classes"
+        if space.length == 1
+        else f"sequences of length {space.length} with {space.num_tags} tags"
     )
 
 
-def _evidence(finding: Finding) -> list[str]:
-    found = finding.counterexample
-    if found is None:
+def _describe_counterexample(finding: Finding) -> list[str]:
+    example = finding.counterexample
+    if example is None:
         return []
-    p = ", ".join(repr(float(share)) for share in found.probabilities)  # All digits, so that they still add up to 1.
+    # All digits, so that the sum is still 1.
+    p = ", ".join(repr(float(probability)) for probability in example.probabilities)
     lines = [
-        f"    p = ({p}), predicting output {found.prediction}: target regret {found.target_regret:.3g},",
-        f"    surrogate regret / target regret = {found.ratio:.3g}, certified to {found.residual:.0e}",
+        f"    p = ({p}), predicting output {example.prediction}: target regret {example.target_regret:.3g},",
+        f"    surrogate regret / target regret = {example.ratio:.3g}, certified to {example.residual:.0e}",
     ]
     if finding.verdict == "refuted":
         pairs = "  ".join(
-            f"{regret:.2g}: {ratio:.3g}" for regret, ratio in zip(found.regrets[::3], found.ratios[::3], strict=True)
+            f"{regret:.2g}: {ratio:.3g}" for regret, ratio in zip(example.regrets[::3], example.ratios[::3], strict=True)
         )
-        lines.append(f"    ratio as the target regret falls: {pairs}")
-    lines.append(f"    {found.searched} distributions solved, {found.unsolved} left out as unsolved")
+        lines.append(f"    ratio at decreasing target regret: {pairs}")
+    lines.append(f"    {example.searched} distributions solved, {example.unsolved} not solved and ignored")
     return lines
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
-    found = finding.counterexample
+def _finding_to_json(finding: Finding) -> dict[str, Any]:
+    example = finding.counterexample
     return {
         "verdict": finding.verdict,
         "reason": finding.reason,
         "constant": finding.constant,
         "counterexample": None
-        if found is None
+        if example is None
         else {
-            "ratio": found.ratio,
-            "probabilities": found.probabilities.tolist(),
-            "prediction": found.prediction,
-            "target_regret": found.target_regret,
-            "residual": found.residual,
-            "regrets": found.regrets.tolist(),
-            "ratios": [_finite(ratio) for ratio in found.ratios.tolist()],
-            "searched": found.searched,
-            "unsolved": found.unsolved,
+            "ratio": example.ratio,
+            "probabilities": example.probabilities.tolist(),
+            "prediction": example.prediction,
+            "target_regret": example.target_regret,
+            "residual": example.residual,
+            "regrets": example.regrets.tolist(),
+            "ratios": [_json_number(ratio) for ratio in example.ratios.tolist()],
+            "searched": example.searched,
+            "unsolved": example.unsolved,
         },
     }
 
 
-def _finite(number: float) -> float | str:
+def _json_number(number: float) -> float | str:
     return number if abs(number) < float("inf") else "inf"

@@ -1,4 +1,4 @@
-"""Which guarantees are theorems, and which have to be searched for."""
+"""Guarantees of a loss, by theorems and by a search for counterexamples."""
 
 import math
 
@@ -22,23 +22,24 @@ def certify(
     starts: int = 300,
     seed: int = 0,
 ) -> Certificate:
-    """What a surrogate guarantees with a form: theorems where there are any, a certified search where there are none.
+    """Checks convexity, smoothness, consistency and linear regret bound of a surrogate with a form.
 
-    Pairs that the losses refuse can be certified too; that is how one sees why.
+    Uses known theorems if they apply, and otherwise a numerical search for counterexamples. Also accepts combinations of
+    surrogate and form that the losses reject.
 
     Args:
         surrogate: φ.
-        form: a multi-class form or a structured one; see `Problem`. With a mean over n − 1 competitors, as "centered" has
-            it, the constant of a linear bound is n − 1 times that of the sum.
-        num_classes: n; left out, 2 (or what `outputs` says).
+        form: a multi-class or structured form; see `Problem`. A mean over n − 1 competitors, the default of "centered", has
+            n − 1 times the constant of the sum.
+        num_classes: n; default 2, or the size of `outputs`.
         outputs: the output space, for structured forms.
         cost: "zero-one", "hamming" or a `Cost`.
-        family: "free", "unary" or "chain": which scores the model can give. A guarantee holds for that family only.
-        starts: how hard to search.
-        seed: of the search.
+        family: class of score functions, "free", "unary" or "chain". A guarantee holds for this family only.
+        starts: number of starting points of the search.
+        seed: random seed of the search.
 
     Returns:
-        A `Certificate`; `print` it, or take its `to_json()`.
+        A `Certificate`. Use `print` or `to_json()`.
 
     Example:
         >>> from linearcore import Centered, LinearCore
@@ -48,24 +49,25 @@ def certify(
         >>> certify(LinearCore(), "pairwise", 3, starts=60).linear_bound.verdict
         'refuted'
 
-    Cost: nothing where a theorem decides, else a search of a few seconds for n ≤ 5.
+    Run time: a few seconds for n ≤ 5 if a search is needed.
     """
     if num_classes is None and outputs is None:
         num_classes = 2
     problem = problem_on(form, num_classes, outputs, cost, family)
     check_surrogate(surrogate)
     if not problem.is_convex(surrogate):
-        return _unknown(surrogate, problem, "the loss is not convex, so that no minimum can be certified")
+        return _unknown(surrogate, problem, "the loss is not convex, so no minimum can be certified")
     bound = _proven_bound(surrogate, problem)
     if bound is None and not can_solve(surrogate, problem):
-        return _unknown(surrogate, problem, "minima of a φ with kinks are certified for straight lines and linear margins")
-    found: Counterexample | None = None
+        reason = "minima of a non-smooth φ are certified only if φ is piecewise linear and margins are linear"
+        return _unknown(surrogate, problem, reason)
+    example: Counterexample | None = None
     if bound is None:
-        found = counterexample(
+        example = counterexample(
             surrogate, form, outputs=problem.space, cost=problem.cost, family=problem.family, starts=starts, seed=seed
         )
-        bound = _searched_bound(found)
-    consistent = _proven_consistent(surrogate, problem, bound) or _searched_consistent(found)
+        bound = _searched_bound(example)
+    consistent = _proven_consistent(surrogate, problem, bound) or _searched_consistent(example)
     return Certificate(surrogate, problem, True, consistent, bound)
 
 
@@ -75,54 +77,57 @@ def _unknown(surrogate: Surrogate, problem: Problem, reason: str) -> Certificate
 
 
 def _proven_bound(surrogate: Surrogate, problem: Problem) -> Finding | None:
-    """The linear bounds that are theorems. With a core of slope −σ on [−w, w]: T(t) ≥ σ·w·t."""
-    share = core_constant(surrogate)
-    if share is None or surrogate.core is None:
+    """Returns the linear bound if it is a theorem. A core of slope −σ on [−w, w] has T(t) ≥ σ·w·t."""
+    slope_times_width = core_constant(surrogate)
+    if slope_times_width is None or surrogate.core is None:
         return None
-    form, space = problem.own_form, problem.space
-    # A tail that is steeper than the core would lose the bound.
+    form, space = problem.margin_form, problem.space
+    # The bound does not hold if the left tail is steeper than the core.
     has_bound = form is not None and form.has_linear_bound and surrogate.core[0] == -math.inf
-    by_site = problem.is_local and problem.family == "unary" and problem.own_cost.is_share
-    if space.size == 2 and problem.own_cost.is_constant:
-        return _bound(surrogate, 1 / share, "two classes and a linear core")
-    if problem.over_classes and has_bound and problem.family == "free" and problem.own_cost.is_constant:
-        return _bound(surrogate, problem.num_averaged / share, _BY_MOVING)
-    has_bound_over_outputs = problem.over_outputs is not None and problem.over_outputs.has_linear_bound
-    if has_bound_over_outputs and surrogate.core[0] == -math.inf and problem.family == "free":
-        return _bound(surrogate, 1 / share, f"{_BY_MOVING}; this says nothing of scores that are sums over sites")
-    if by_site and (space.num_tags == 2 or has_bound):
-        return _bound(surrogate, problem.num_averaged / (share * space.length), "unary scores part into one problem a site")
+    is_separable = problem.is_local and problem.family == "unary" and problem.cost_object.is_error_fraction
+    if space.size == 2 and problem.cost_object.is_constant:
+        return _bound(surrogate, 1 / slope_times_width, "two classes and a linear core")
+    if problem.multiclass_form and has_bound and problem.family == "free" and problem.cost_object.is_constant:
+        return _bound(surrogate, problem.num_averaged / slope_times_width, _THEOREM)
+    has_structured_bound = problem.structured_form is not None and problem.structured_form.has_linear_bound
+    if has_structured_bound and surrogate.core[0] == -math.inf and problem.family == "free":
+        return _bound(surrogate, 1 / slope_times_width, f"{_THEOREM}; not proven for scores that are sums over positions")
+    if is_separable and (space.num_tags == 2 or has_bound):
+        constant = problem.num_averaged / (slope_times_width * space.length)
+        return _bound(surrogate, constant, "with unary scores each position is a separate problem")
     return None
 
 
-_BY_MOVING = "moving the predicted score to the core's end pays for it"
+_THEOREM = "the core is linear for all negative margins, and the form has a proven bound"
 
 
 def _bound(surrogate: Surrogate, constant: float, reason: str) -> Finding:
-    proviso = "" if surrogate.is_proven else ", as far as the base was checked"
-    return Finding("proven", f"regret ≤ {constant:g} × surrogate regret: {reason}{proviso}", constant)
+    condition = "" if surrogate.is_proven else ", if the base has the properties that were checked numerically"
+    return Finding("proven", f"regret ≤ {constant:g} × surrogate regret: {reason}{condition}", constant)
 
 
-def _searched_bound(found: Counterexample) -> Finding:
-    if found.refutes:
-        how = "is zero where target regret is not" if found.ratios[-1] <= 1e-9 else "vanishes faster than target regret"
-        return Finding("refuted", f"surrogate regret {how}", counterexample=found)
-    reason = f"no ratio below {found.ratio:.3g} was found, which is no proof"
-    return Finding("supported", reason, counterexample=found)
+def _searched_bound(example: Counterexample) -> Finding:
+    if example.refutes:
+        is_zero = example.ratios[-1] <= 1e-9
+        reason = "surrogate regret is zero at a positive target regret" if is_zero else "surrogate regret vanishes faster"
+        return Finding("refuted", reason if is_zero else f"{reason} than target regret", counterexample=example)
+    reason = f"no ratio below {example.ratio:.3g} was found, which is not a proof"
+    return Finding("supported", reason, counterexample=example)
 
 
 def _proven_consistent(surrogate: Surrogate, problem: Problem, bound: Finding) -> Finding | None:
     if bound.verdict == "proven":
         return Finding("proven", "follows from the linear bound")
-    endless = surrogate.core is not None and surrogate.core[1] == math.inf
-    if not surrogate.is_c1 or endless or problem.family != "free" or not problem.own_cost.is_constant:
+    is_unbounded = surrogate.core is not None and surrogate.core[1] == math.inf
+    if not surrogate.is_c1 or is_unbounded or problem.family != "free" or not problem.cost_object.is_constant:
         return None
-    reason = problem.over_classes.consistency(surrogate) if problem.over_classes else None
+    reason = problem.multiclass_form.consistency(surrogate) if problem.multiclass_form else None
     return None if reason is None else Finding("proven", reason)
 
 
-def _searched_consistent(found: Counterexample | None) -> Finding:
-    assert found is not None
-    if found.ratio <= 1e-9:
-        return Finding("refuted", "a suboptimal output costs no surrogate regret at all", counterexample=found)
-    return Finding("supported", f"every suboptimal answer among {found.searched} searched costs surrogate regret")
+def _searched_consistent(example: Counterexample | None) -> Finding:
+    assert example is not None
+    if example.ratio <= 1e-9:
+        return Finding("refuted", "a suboptimal prediction has zero surrogate regret", counterexample=example)
+    reason = f"surrogate regret was positive for suboptimal predictions at all {example.searched} distributions searched"
+    return Finding("supported", reason)

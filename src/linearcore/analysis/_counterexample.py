@@ -1,4 +1,4 @@
-"""The search for a distribution at which a wrong answer costs little surrogate regret."""
+"""Search for a distribution at which a wrong prediction has little surrogate regret."""
 
 import math
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from linearcore._checks import complaint
-from linearcore._torch import gamma_draws
+from linearcore._torch import sample_gamma
 from linearcore.analysis._problem import AnyForm, Problem, problem_on
 from linearcore.analysis._regret import surrogate_regrets
 from linearcore.analysis._solve import TOLERANCE
@@ -18,36 +18,37 @@ from linearcore.runtime import one_thread
 from linearcore.structures import Cost, Sequences
 from linearcore.surrogates import Surrogate
 
-#: Target regrets that the search goes through; each level starts from the best distributions of the one before.
+#: Target regrets of the search; each level starts from the best distributions of the previous one.
 LEVELS = (1e-1, 1e-2, 1e-3, 1e-4)
-#: Target regrets of the sequence that is reported for the best distribution found.
+#: Target regrets at which the ratio of the best distribution is reported.
 SEQUENCE = tuple(0.1 * 0.5**step for step in range(17))
-#: A ratio below this, or this share of what a linear core could give, is taken to be on its way to zero if the sequence
-#: agrees.
+#: A ratio below SMALL · scale may converge to zero; `Counterexample.refutes` then checks the sequence.
 SMALL = 0.05
-#: Ratios down here are rounding.
+#: Smaller ratios are rounding errors.
 _ROUNDING = 1e-9
-_SOON = 5
+#: Index of SEQUENCE by which candidates with small ratios are compared.
+_COMPARED = 5
+#: Fraction of the starting points that is refined at each level.
 _ELITE = 0.05
+#: Rounds of perturbation per level.
 _ROUNDS = 4
 
 
 @dataclass(frozen=True)
 class Counterexample:
-    """The smallest ratio of surrogate to target regret that a search found.
+    """The smallest ratio of surrogate regret to target regret that a search found.
 
     Attributes:
-        ratio: that ratio. A linear bound with constant c says it is never below 1/c.
+        ratio: the ratio. A linear bound with constant c implies ratio ≥ 1/c.
         probabilities: (M,) the distribution.
         prediction: the suboptimal output.
-        target_regret: its target regret.
-        residual: the certificate of the two minimisations behind the ratio.
-        regrets, ratios: ratios of the same distribution brought to falling target regrets; where the bound fails, ratio
-            divided by regret settles.
-        searched: how many distributions were solved.
-        unsolved: how many were left out because their certificate did not hold.
-        scale: what a linear core of this width could give at most, and 1 without a core; for a mean over competitors divided
-            by their number.
+        target_regret: target regret of the prediction.
+        residual: largest optimality residual of the two minimisations.
+        regrets, ratios: decreasing target regrets of the same distribution mixed with a one-hot one, and the ratios there.
+        searched: number of distributions solved.
+        unsolved: number of distributions ignored because the solver did not converge.
+        scale: largest ratio that a linear core of this width allows, or 1 without a core; divided by the number of
+            competitors if the loss is a mean over them.
     """
 
     ratio: float
@@ -63,13 +64,13 @@ class Counterexample:
 
     @property
     def refutes(self) -> bool:
-        """Whether the ratio vanishes along the sequence: small at its end, and falling there like a power of the regret."""
+        """Whether the ratio converges to zero: small at the end of the sequence, and falling like a power of the regret."""
         first, middle, last = self.ratios[-3:]
         if not max(first, middle, last) < SMALL * self.scale:
             return False
         if last <= _ROUNDING:
             return True
-        # d log ratio / d log regret: 1 for a square-root rate, 0 for a linear bound, which a small core only hides.
+        # d log ratio / d log regret is 1 for a square-root rate, and 0 for a linear bound, even with a narrow core.
         return bool(np.log(first / last) / np.log(self.regrets[-3] / self.regrets[-1]) >= 0.5)
 
 
@@ -85,27 +86,27 @@ def counterexample(
     levels: tuple[float, ...] = LEVELS,
     seed: int = 0,
 ) -> Counterexample:
-    """Searches for the distribution with the smallest ratio of surrogate to target regret.
+    """Searches for the distribution with the smallest ratio of surrogate regret to target regret.
 
-    Starts are random and adversarial (ties of several outputs, corners of the simplex, independent sites). The best are
-    perturbed at ever smaller target regret, since a bound that fails, fails in the limit.
+    Starting points are random or adversarial (ties of several outputs, corners of the simplex, independent positions). The
+    best ones are perturbed at decreasing target regret, because a linear bound can only fail in the limit of zero regret.
 
     Args:
         surrogate, form, cost, family: as in `regret_ratio`.
         num_classes: n, for multi-class forms.
-        outputs: the output space, for structured ones.
-        starts: how many distributions to begin with.
-        levels: falling target regrets at which to search.
-        seed: of the search's own stream.
+        outputs: the output space, for structured forms.
+        starts: number of starting points.
+        levels: decreasing target regrets at which to search.
+        seed: random seed of the search.
 
     Example:
         >>> from linearcore import LinearCore
         >>> from linearcore.analysis import counterexample
-        >>> found = counterexample(LinearCore(), "pairwise", 3, starts=50)
-        >>> found.refutes, found.ratio < 0.05
+        >>> example = counterexample(LinearCore(), "pairwise", 3, starts=50)
+        >>> example.refutes, example.ratio < 0.05
         (True, True)
 
-    Cost: about 2·starts small convex problems, solved in batches: seconds for n ≤ 6.
+    Run time: about 2·starts small convex problems, solved in batches: seconds for n ≤ 6.
     """
     problem = problem_on(form, num_classes, outputs, cost, family)
     check_surrogate(surrogate)
@@ -121,23 +122,23 @@ def _search(surrogate: Surrogate, problem: Problem, starts: int, levels: tuple[f
     for level in levels:
         elite = search.score(pool[: max(20, int(_ELITE * starts))], level)
         for round_ in range(_ROUNDS):
-            moved = [item.moved(0.5 * 0.4**round_, search.stream) for item in elite]
-            pool = _best_first(search.score(moved, level) + elite)
+            perturbed = [item.perturb(0.5 * 0.4**round_, search.stream) for item in elite]
+            pool = _sort_by_ratio(search.score(perturbed, level) + elite)
             elite = pool[: len(elite)]
     return search.report(pool[:20])
 
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A distribution, a prediction, and the ratio there."""
+    """A distribution, a prediction, and their regret ratio."""
 
     probabilities: Tensor
     prediction: int
     ratio: float = float("inf")
     residual: float = float("inf")
 
-    def moved(self, noise: float, stream: torch.Generator) -> "_Candidate":
-        """A neighbour: multiplicative noise keeps it a distribution."""
+    def perturb(self, noise: float, stream: torch.Generator) -> "_Candidate":
+        """Returns a random neighbour, by multiplicative noise."""
         factors = (noise * torch.randn(self.probabilities.shape, generator=stream, dtype=torch.float64)).exp()
         return _Candidate(_normalised(self.probabilities * factors), self.prediction)
 
@@ -149,42 +150,42 @@ class _Search:
         self.scale = min(1.0, core_constant(surrogate) or 1.0) / problem.num_averaged
 
     def starts(self, number: int) -> list[_Candidate]:
-        """Random and adversarial distributions, each with a prediction.
+        """Returns random and adversarial distributions, each with a prediction.
 
-        Renaming the tags of each site turns any output into any other. All forms are blind to that, except where the sites
-        of a chain share their transitions, so that elsewhere one prediction stands for all.
+        All forms are invariant to a permutation of the tags at each position, which maps any output to any other. So one
+        prediction is enough, except for chains, whose positions share the transitions.
         """
         space = self.problem.space
-        predictions = space.size if self.problem.family == "chain" and space.length > 1 else 1
-        kinds = (self._dirichlet, self._ties, self._independent_sites)
-        rows = [kinds[index % len(kinds)](0.3 * 10.0 ** ((index // len(kinds)) % 3)) for index in range(number)]
-        chosen = torch.randint(predictions, (number,), generator=self.stream).tolist()
-        return [_Candidate(row, prediction) for row, prediction in zip(rows, chosen, strict=True)]
+        num_predictions = space.size if self.problem.family == "chain" and space.length > 1 else 1
+        samplers = (self._dirichlet, self._ties, self._independent_positions)
+        rows = [samplers[index % len(samplers)](0.3 * 10.0 ** ((index // len(samplers)) % 3)) for index in range(number)]
+        predictions = torch.randint(num_predictions, (number,), generator=self.stream).tolist()
+        return [_Candidate(row, prediction) for row, prediction in zip(rows, predictions, strict=True)]
 
     def score(self, candidates: list[_Candidate], regret: float) -> list[_Candidate]:
-        """The candidates brought to a target regret of `regret`, with their ratios, best first; unsolved ones dropped."""
+        """Returns the candidates at target regret `regret`, sorted by ratio; unsolved ones are dropped."""
         scored: list[_Candidate] = []
         for prediction in sorted({item.prediction for item in candidates}):
             group = torch.stack([item.probabilities for item in candidates if item.prediction == prediction])
             group = bring_to_regret(self.problem, group, prediction, regret)
             regrets, _, residuals = surrogate_regrets(self.surrogate, self.problem, group, prediction, strict=False)
-            solved = residuals <= TOLERANCE
-            self.searched += int(solved.sum())
-            self.unsolved += int((~solved).sum())
+            is_solved = residuals <= TOLERANCE
+            self.searched += int(is_solved.sum())
+            self.unsolved += int((~is_solved).sum())
             ratios = regrets / self.problem.target_regret(group)[:, prediction]
             scored += [
                 _Candidate(group[row], prediction, float(ratios[row]), float(residuals[row]))
-                for row in solved.nonzero().squeeze(-1).tolist()
+                for row in is_solved.nonzero().squeeze(-1).tolist()
             ]
-        return _best_first(scored)
+        return _sort_by_ratio(scored)
 
     def report(self, best: list[_Candidate]) -> Counterexample:
-        """The result, with a sequence of falling regrets; of several small ratios, the one that is small soonest."""
+        """Returns the result with its sequence; of several small ratios, the one that falls first along the sequence."""
         small = [item for item in best if item.ratio < SMALL * self.scale] or best[:1]
         small = [item for item in small if item.prediction == small[0].prediction]
         regrets, sequences = self._sequences(small)
-        soonest = int(sequences[_SOON].argmin())
-        item, regrets, ratios = small[soonest], regrets[:, soonest], sequences[:, soonest]
+        first = int(sequences[_COMPARED].argmin())
+        item, regrets, ratios = small[first], regrets[:, first], sequences[:, first]
         return Counterexample(
             ratio=item.ratio,
             probabilities=item.probabilities.numpy(),
@@ -199,17 +200,17 @@ class _Search:
         )
 
     def _sequences(self, items: list[_Candidate]) -> tuple[Tensor, Tensor]:
-        """Target regrets and ratios (len(SEQUENCE), len(items)) of items with one prediction; unsolved ratios are inf."""
+        """Returns target regrets and ratios, (len(SEQUENCE), len(items)) each; unsolved ratios are inf."""
         prediction, rows = items[0].prediction, torch.stack([item.probabilities for item in items])
         rows = torch.cat([bring_to_regret(self.problem, rows, prediction, regret) for regret in SEQUENCE])
         regrets = self.problem.target_regret(rows)[:, prediction]
-        found, _, residuals = surrogate_regrets(self.surrogate, self.problem, rows, prediction, strict=False)
-        ratios = (found / regrets).masked_fill(residuals > TOLERANCE, torch.inf)
+        surrogate, _, residuals = surrogate_regrets(self.surrogate, self.problem, rows, prediction, strict=False)
+        ratios = (surrogate / regrets).masked_fill(residuals > TOLERANCE, torch.inf)
         return regrets.reshape(len(SEQUENCE), -1), ratios.reshape(len(SEQUENCE), -1)
 
     def _dirichlet(self, concentration: float, size: int | None = None) -> Tensor:
         shape = torch.full((size or self.problem.space.size,), concentration, dtype=torch.float64)
-        return _normalised(gamma_draws(shape, self.stream) + 1e-12)
+        return _normalised(sample_gamma(shape, self.stream) + 1e-12)
 
     def _ties(self, concentration: float) -> Tensor:
         row = self._dirichlet(concentration)
@@ -217,7 +218,7 @@ class _Search:
         row[row.topk(number).indices] = row.max()
         return _normalised(row)
 
-    def _independent_sites(self, concentration: float) -> Tensor:
+    def _independent_positions(self, concentration: float) -> Tensor:
         space = self.problem.space
         row = torch.ones(1, dtype=torch.float64)
         for _ in range(space.length):
@@ -226,30 +227,30 @@ class _Search:
 
 
 def bring_to_regret(problem: Problem, probabilities: Tensor, prediction: int, regret: float) -> Tensor:
-    """Mixes each distribution (B, M) with a sure label until the target regret of `prediction` is `regret`.
+    """Mixes each distribution (B, M) with a one-hot distribution until the target regret of `prediction` is `regret`.
 
-    Mixing with the prediction itself lowers its regret to 0; mixing with the best output raises it. The regret is
-    continuous along the way, so bisection finds the place.
+    Mixing with the prediction lowers its regret to 0; mixing with the best output raises it. The regret is continuous in the
+    mixture weight, which is found by bisection.
     """
-    now = problem.target_regret(probabilities)
-    corner = torch.zeros_like(probabilities)
-    lowers = now[:, prediction] > regret
-    best = torch.where(now == 0, torch.arange(now.shape[1]), now.shape[1]).amin(-1)
-    # An optimal prediction is given a rival: the output that costs it most.
-    rival = problem.costs[prediction].argmax().expand_as(best)
-    goal = torch.where(lowers, torch.full_like(best, prediction), torch.where(best == prediction, rival, best))
-    corner.scatter_(1, goal.unsqueeze(1), 1.0)
-    low, high = torch.zeros_like(now[:, :1]), torch.ones_like(now[:, :1])
+    current = problem.target_regret(probabilities)
+    one_hot = torch.zeros_like(probabilities)
+    is_lowered = current[:, prediction] > regret
+    best = torch.where(current == 0, torch.arange(current.shape[1]), current.shape[1]).amin(-1)
+    # An optimal prediction is mixed with the output at which its cost is largest.
+    costliest = problem.costs[prediction].argmax().expand_as(best)
+    corner = torch.where(is_lowered, torch.full_like(best, prediction), torch.where(best == prediction, costliest, best))
+    one_hot.scatter_(1, corner.unsqueeze(1), 1.0)
+    low, high = torch.zeros_like(current[:, :1]), torch.ones_like(current[:, :1])
     for _ in range(60):
         middle = (low + high) / 2
-        above = problem.target_regret(torch.lerp(probabilities, corner, middle))[:, prediction : prediction + 1] > regret
-        towards_corner = above == lowers.unsqueeze(1)
-        low, high = torch.where(towards_corner, middle, low), torch.where(towards_corner, high, middle)
-    return _normalised(torch.lerp(probabilities, corner, low))
+        is_above = problem.target_regret(torch.lerp(probabilities, one_hot, middle))[:, prediction : prediction + 1] > regret
+        increases = is_above == is_lowered.unsqueeze(1)
+        low, high = torch.where(increases, middle, low), torch.where(increases, high, middle)
+    return _normalised(torch.lerp(probabilities, one_hot, low))
 
 
 def core_constant(surrogate: Surrogate) -> float | None:
-    """σ·w for a core of slope −σ on [−w, w], the constant of T(t) ≥ σ·w·t; None without a core or with an endless one."""
+    """Returns σ·w for a core of slope −σ on [−w, w], so T(t) ≥ σ·w·t; None without a core or if w is infinite."""
     if surrogate.core is None or surrogate.core[1] == math.inf:
         return None
     low, high = surrogate.core
@@ -260,5 +261,5 @@ def _normalised(row: Tensor) -> Tensor:
     return row / row.sum(-1, keepdim=True)
 
 
-def _best_first(candidates: list[_Candidate]) -> list[_Candidate]:
+def _sort_by_ratio(candidates: list[_Candidate]) -> list[_Candidate]:
     return sorted(candidates, key=lambda item: item.ratio)

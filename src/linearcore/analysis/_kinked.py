@@ -1,4 +1,4 @@
-"""Minima for surrogates made of straight lines, such as the hinge: a linear program."""
+"""Minima for piecewise linear surrogates, such as the hinge, by a linear program."""
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +13,12 @@ from linearcore.forms import LinearMargins
 
 Array = npt.NDArray[np.float64]
 
-#: Scores are kept in a box, since a risk that is flat far out has no vertex there.
+#: Bound of the scores. Without it a risk that is constant in some direction has no vertex as its minimum.
 _BOX = 1e3
 
 
 def minimise_kinked(risk: Risk, cone: Tensor | None) -> Solution:
-    """Minimises Σ_k a_k φ(m_k) over the cone, where φ is the greatest of straight lines; the residual is the duality gap.
+    """Minimises Σ_k a_k φ(m_k) over the cone, where φ is the maximum of lines. The residual is the duality gap.
 
     min Σ_k a_k x_k      x_k ≥ slope · m_k(θ) + height for each line,   Cθ ≥ 0
     """
@@ -26,11 +26,12 @@ def minimise_kinked(risk: Risk, cone: Tensor | None) -> Solution:
     if not lines or not isinstance(risk.system, LinearMargins):
         advice = "use a differentiable surrogate, or a form with linear margins"
         got = f"{risk.surrogate} with {type(risk.system).__name__}"
-        raise ValueError(complaint("surrogate", "be differentiable, or straight lines of linear margins", got, advice))
+        must = "be differentiable, or piecewise linear with linear margins"
+        raise ValueError(complaint("surrogate", must, got, advice))
     rows = (risk.system.rows @ risk.system.basis).numpy()
     constraints = np.zeros((0, rows.shape[1])) if cone is None else cone.numpy()
-    parts = [_linear_program(lines, weight, rows, constraints) for weight in risk.coefficients.numpy()]
-    theta, value, gap = (torch.tensor(np.array(column), dtype=torch.float64) for column in zip(*parts, strict=True))
+    solutions = [_linear_program(lines, weight, rows, constraints) for weight in risk.coefficients.numpy()]
+    theta, value, gap = (torch.tensor(np.array(column), dtype=torch.float64) for column in zip(*solutions, strict=True))
     return Solution(theta, value, gap)
 
 
@@ -42,17 +43,18 @@ def _linear_program(
 
     margins, size = rows.shape
     objective = np.concatenate([np.zeros(size), weight])
-    # A line that is 0 throughout is a bound, which costs the program less than rows.
-    least, lines = (0.0 if (0.0, 0.0) in lines else None), tuple(line for line in lines if line != (0.0, 0.0))
-    above = [np.hstack([slope * rows, -np.eye(margins)]) for slope, _ in lines]
-    inside = np.hstack([-cone, np.zeros((len(cone), margins))])
+    # The line 0 becomes a bound of the variables, which is faster than constraints.
+    minimum, lines = (0.0 if (0.0, 0.0) in lines else None), tuple(line for line in lines if line != (0.0, 0.0))
+    line_constraints = [np.hstack([slope * rows, -np.eye(margins)]) for slope, _ in lines]
+    cone_constraints = np.hstack([-cone, np.zeros((len(cone), margins))])
     limits = np.concatenate([*(np.full(margins, -height) for _, height in lines), np.zeros(len(cone))])
-    bounds = [(-_BOX, _BOX)] * size + [(least, None)] * margins
-    found = linprog(objective, A_ub=np.vstack([*above, inside]), b_ub=limits, bounds=bounds, method="highs")
-    if found.status != 0:
+    bounds = [(-_BOX, _BOX)] * size + [(minimum, None)] * margins
+    constraints = np.vstack([*line_constraints, cone_constraints])
+    result = linprog(objective, A_ub=constraints, b_ub=limits, bounds=bounds, method="highs")
+    if result.status != 0:
         return np.zeros(size), float("nan"), float("inf")
-    at_the_box = np.abs(found.lower.marginals[:size]).sum() + np.abs(found.upper.marginals[:size]).sum()
-    if at_the_box > 1e-9:  # The box holds the scores, so that this is not the minimum without it.
+    box_multipliers = np.abs(result.lower.marginals[:size]).sum() + np.abs(result.upper.marginals[:size]).sum()
+    if box_multipliers > 1e-9:  # The box is active, so this is not the minimum of the problem without it.
         return np.zeros(size), float("nan"), float("inf")
-    dual = found.ineqlin.marginals @ limits
-    return found.x[:size], float(found.fun), abs(float(found.fun - dual))
+    dual = result.ineqlin.marginals @ limits
+    return result.x[:size], float(result.fun), abs(float(result.fun - dual))

@@ -18,7 +18,7 @@ from linearcore.surrogates import Surrogate
 
 
 class NotSolvedError(RuntimeError):
-    """A minimum whose certificate does not hold; the message says by how much."""
+    """A minimisation did not converge; the message contains the residual."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class Minimum:
     """A minimum of a conditional risk.
 
     Attributes:
-        value: the least risk.
-        scores: (M,) scores at which it is attained, adding up to zero.
-        residual: the certificate: norm of the gradient of the Lagrangian (for kinked surrogates, the duality gap).
+        value: the minimal risk.
+        scores: (M,) minimising scores, with sum zero.
+        residual: optimality residual: norm of the gradient of the Lagrangian (duality gap for non-smooth surrogates).
     """
 
     value: float
@@ -45,14 +45,14 @@ def conditional_risk(
     outputs: Sequences | int | None = None,
     cost: str | Cost = "zero-one",
 ) -> float:
-    """Σ_y p_y ℓ(scores, y): the expected surrogate loss at one input.
+    """Returns Σ_y p_y ℓ(scores, y), the expected surrogate loss at one input.
 
     Args:
-        surrogate: φ. Pairs that the losses refuse are allowed here.
-        form: a multi-class form or a structured one; see `Problem`.
+        surrogate: φ. Combinations with a form that the losses reject are allowed.
+        form: a multi-class or structured form; see `Problem`.
         scores: (M,), one for each output.
         probabilities: (M,).
-        outputs: the output space; left out, plain classes.
+        outputs: the output space; default: M classes.
         cost: "zero-one", "hamming" or a `Cost`, for structured forms.
 
     Example:
@@ -65,9 +65,9 @@ def conditional_risk(
     numbers = torch.as_tensor(scores, dtype=torch.float64)
     if numbers.shape != (problem.space.size,):
         must = f"have shape ({problem.space.size},)"
-        raise ValueError(complaint("scores", must, tuple(numbers.shape), "give one score for each output"))
+        raise ValueError(complaint("scores", must, tuple(numbers.shape), "pass one score for each output"))
     risk = Risk(surrogate, problem.system, as_probabilities(probabilities, problem.space.size))
-    # The basis spans scores that add up to zero, and no form sees the constant that this takes away.
+    # The basis spans scores with sum zero. No form depends on the constant that the projection removes.
     return float(risk.value(numbers.unsqueeze(0) @ problem.basis))
 
 
@@ -80,14 +80,14 @@ def minimal_risk(
     cost: str | Cost = "zero-one",
     family: str = "free",
 ) -> Minimum:
-    """The least conditional risk over the scores that a family can give, with a certificate.
+    """Minimises the conditional risk over the scores of a family.
 
     Args:
         surrogate, form, probabilities, outputs, cost: as in `conditional_risk`.
         family: "free" (any scores), "unary" or "chain" (sums of local scores).
 
     Raises:
-        NotSolvedError: if the certificate does not hold; nothing is returned that was not solved.
+        NotSolvedError: if the solver does not converge.
 
     Example:
         >>> from linearcore import LinearCore
@@ -105,15 +105,15 @@ def minimal_risk(
 def problem_of(
     form: AnyForm, probabilities: npt.ArrayLike, outputs: Sequences | int | None, cost: str | Cost, family: str
 ) -> Problem:
-    """The problem that the arguments of the public functions describe."""
+    """Returns the problem for the arguments of the public functions."""
     shape = np.shape(probabilities)
     if len(shape) != 1:
-        raise ValueError(complaint("probabilities", "have shape (M,)", shape, "give one distribution at a time"))
+        raise ValueError(complaint("probabilities", "have shape (M,)", shape, "pass one distribution at a time"))
     return Problem(form, shape[0] if outputs is None else outputs, cost, family)
 
 
 def solve(surrogate: Surrogate, problem: Problem, probabilities: Tensor, prediction: int | None) -> Solution:
-    """Minima for a batch of distributions (B, M), over all scores or over those that predict one output."""
+    """Minimises the risk for a batch of distributions (B, M), over all scores or over those with a given prediction."""
     problem.require_convex(surrogate)
     basis = problem.basis
     risk = Risk(surrogate, problem.system, probabilities)
@@ -121,18 +121,18 @@ def solve(surrogate: Surrogate, problem: Problem, probabilities: Tensor, predict
         start, cone = probabilities.new_zeros(len(probabilities), basis.shape[1]), None
     else:
         cone = basis[prediction] - torch.cat([basis[:prediction], basis[prediction + 1 :]])
-        # The indicator of the prediction, as well as the family can draw it, lies inside the cone.
+        # The projection of the prediction's indicator onto the family lies inside the cone.
         start = basis[prediction].expand(len(probabilities), -1)
     return minimise(risk, start, cone) if surrogate.is_c1 else minimise_kinked(risk, cone)
 
 
 def can_solve(surrogate: Surrogate, problem: Problem) -> bool:
-    """Whether minima can be certified: smooth φ by Newton's method, straight lines of linear margins as a linear program."""
+    """Whether minima can be certified: smooth φ by Newton's method, piecewise linear φ of linear margins by a program."""
     return surrogate.is_c1 or (bool(surrogate.lines) and isinstance(problem.system, LinearMargins))
 
 
 def require_solved(solution: Solution) -> None:
-    """Raises unless every certificate holds."""
+    """Raises unless every minimisation converged."""
     if not bool(solution.converged.all()):
         worst = float(solution.residual.max())
         raise NotSolvedError(f"the minimum was not certified: residual {worst:.2g}, allowed {TOLERANCE:.2g}")

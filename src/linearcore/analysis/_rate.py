@@ -1,4 +1,4 @@
-"""Rates: how target regret falls with surrogate regret."""
+"""Convergence rate of target regret as a function of surrogate regret."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,12 +26,12 @@ class Rate:
     """Target regret against surrogate regret along a path of distributions.
 
     Attributes:
-        deltas: where the path was looked at.
-        target, surrogate: the two regrets there; the second is the least that any scores with that prediction have.
-        slopes: local slopes d log target / d log surrogate: 1 is a linear bound, ½ a square-root one.
-        limit: the slope as δ → 0, extrapolated from the smallest δ.
-        interval: what the extrapolation leaves open.
-        fit: slope of the straight line through all points, which is what a log-log figure shows.
+        deltas: values of δ.
+        target, surrogate: target regret, and minimal surrogate regret of scores with the prediction, at each δ.
+        slopes: local slopes d log target / d log surrogate: 1 for a linear bound, ½ for a square-root bound.
+        limit: slope for δ → 0, extrapolated from the smallest δ.
+        interval: uncertainty interval of the extrapolation.
+        fit: slope of the regression line through all points of the log-log plot.
     """
 
     deltas: npt.NDArray[np.float64]
@@ -54,16 +54,16 @@ def rate(
     cost: str | Cost = "zero-one",
     family: str = "free",
 ) -> Rate:
-    """Local slopes of target regret against surrogate regret, and their limit.
+    """Computes local slopes of target regret against surrogate regret, and their limit.
 
     Args:
         surrogate, form, outputs, cost, family: as in `minimal_risk`.
-        path: δ ↦ probabilities. None is the biased coin (½ + δ, ½ − δ), where all forms agree and T(2δ) is exact.
+        path: function from δ to probabilities. None means (½ + δ, ½ − δ), where all forms agree and T(2δ) is exact.
         prediction: the output predicted along the path, suboptimal for δ > 0.
-        deltas: rising, positive.
+        deltas: positive values of δ, in ascending order.
 
     Raises:
-        NotSolvedError: if a certificate does not hold.
+        NotSolvedError: if the solver does not converge.
 
     Example:
         >>> from linearcore import LinearCore, Logistic
@@ -77,24 +77,24 @@ def rate(
     check_surrogate(surrogate)
     points = np.asarray(deltas, dtype=np.float64)
     if not (points.ndim == 1 and len(points) and bool((points > 0).all()) and bool((np.diff(points) > 0).all())):
-        raise ValueError(complaint("deltas", "be positive and rising", deltas, "for example [1e-4, 1e-3, 1e-2]"))
+        raise ValueError(complaint("deltas", "be positive and ascending", deltas, "for example [1e-4, 1e-3, 1e-2]"))
     if path is None:
-        target, regret, slopes = _coin(surrogate, torch.from_numpy(points))
+        target, regret, slopes = _binary_slopes(surrogate, torch.from_numpy(points))
     else:
-        target, regret, slopes = _along(surrogate, form, path, prediction, points, outputs, cost, family)
+        target, regret, slopes = _path_slopes(surrogate, form, path, prediction, points, outputs, cost, family)
     fit = float(np.polyfit(np.log(regret), np.log(target), 1)[0]) if len(points) > 1 else float(slopes[0])
     limit, interval = _extrapolate(points, slopes)
     return Rate(points, target, regret, slopes, limit, interval, fit)
 
 
-def _coin(surrogate: Surrogate, deltas: Tensor) -> tuple[npt.NDArray[np.float64], ...]:
+def _binary_slopes(surrogate: Surrogate, deltas: Tensor) -> tuple[npt.NDArray[np.float64], ...]:
     parts = transform_parts(surrogate, 2 * deltas)
     # d log t / d log T = T / (t T'), with T' exact by the envelope theorem.
     slopes = parts.value / (2 * deltas * parts.slope)
     return (2 * deltas).numpy(), parts.value.numpy(), slopes.numpy()
 
 
-def _along(
+def _path_slopes(
     surrogate: Surrogate,
     form: AnyForm,
     path: Callable[[float], npt.ArrayLike],
@@ -116,10 +116,10 @@ def _along(
 
 
 def _extrapolate(deltas: npt.NDArray[np.float64], slopes: npt.NDArray[np.float64]) -> tuple[float, tuple[float, float]]:
-    """The slope at δ = 0 and how far to trust it: as far as it moved.
+    """Returns the slope extrapolated to δ = 0, and an interval around it whose half-width is the size of the correction.
 
-    Slopes come to their limit like a power of δ, 1 for most bases and ⅓ for C2 ones. On three δ in one ratio Aitken's
-    formula is exact for any power; on others a line has to do.
+    The slope converges like a power of δ: 1 for most bases, ⅓ for C2 bases. If the three smallest δ are a geometric
+    sequence, Aitken's formula is exact for any power. Otherwise the extrapolation is linear.
     """
     if len(slopes) < 2:
         return float(slopes[0]), (float("-inf"), float("inf"))
@@ -129,5 +129,5 @@ def _extrapolate(deltas: npt.NDArray[np.float64], slopes: npt.NDArray[np.float64
         first, second = slopes[1] - slopes[0], slopes[2] - slopes[1]
         if abs(second - first) > 1e-12 and second / first > 1:
             limit = float(slopes[0] - first / (second / first - 1))
-    moved = max(abs(limit - line), abs(limit - float(slopes[0])))
-    return limit, (limit - moved, limit + moved)
+    half_width = max(abs(limit - line), abs(limit - float(slopes[0])))
+    return limit, (limit - half_width, limit + half_width)

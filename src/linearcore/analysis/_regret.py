@@ -1,4 +1,4 @@
-"""How much surrogate regret a wrong answer costs at the least."""
+"""Minimal surrogate regret of a wrong prediction."""
 
 from dataclasses import dataclass
 
@@ -16,13 +16,13 @@ from linearcore.surrogates import Surrogate
 
 @dataclass(frozen=True)
 class RegretRatio:
-    """Surrogate regret of the best scores that predict a given output, over the target regret of that output.
+    """Minimal surrogate regret of scores with a given prediction, divided by the target regret of the prediction.
 
     Attributes:
-        ratio: surrogate_regret / target_regret. A linear bound with constant c says that it is never below 1/c.
-        surrogate_regret, target_regret: the two.
-        scores: (M,) the best scores that predict it.
-        residual: the worse certificate of the two minimisations.
+        ratio: surrogate_regret / target_regret. A linear bound with constant c implies ratio ≥ 1/c.
+        surrogate_regret, target_regret: the two regrets.
+        scores: (M,) the best scores with this prediction.
+        residual: largest optimality residual of the two minimisations.
     """
 
     ratio: float
@@ -42,17 +42,17 @@ def regret_ratio(
     cost: str | Cost = "zero-one",
     family: str = "free",
 ) -> RegretRatio:
-    """The least surrogate regret over scores that predict `prediction`, divided by its target regret.
+    """Computes the minimal surrogate regret of scores that predict `prediction`, divided by its target regret.
 
-    Ties count as predicting: scores with s_prediction ≥ s_v for all v.
+    Scores predict an output if s_prediction ≥ s_v for all v, so ties are included.
 
     Args:
         surrogate, form, probabilities, outputs, cost, family: as in `minimal_risk`.
         prediction: the index of a suboptimal output.
 
     Raises:
-        ValueError: if the prediction is optimal, where the ratio is 0/0.
-        NotSolvedError: if a certificate does not hold.
+        ValueError: if the prediction is optimal, so the ratio is 0/0.
+        NotSolvedError: if the solver does not converge.
 
     Example:
         >>> from linearcore import LinearCore, Pairwise
@@ -63,7 +63,7 @@ def regret_ratio(
     problem = problem_of(form, probabilities, outputs, cost, family)
     rows = as_probabilities(probabilities, problem.space.size)
     regret = float(problem.target_regret(rows)[0, check_prediction(problem, prediction)])
-    if not regret > 1e-12:  # Below that it is rounding.
+    if not regret > 1e-12:  # Smaller values are rounding errors.
         raise ValueError(
             complaint("prediction", "be suboptimal", f"{prediction}, whose regret is 0", "choose another output")
         )
@@ -77,25 +77,25 @@ def check_prediction(problem: Problem, prediction: int) -> int:
     """Returns `prediction`, or raises unless it is the index of an output."""
     if not 0 <= prediction < problem.space.size:
         must = f"be in [0, {problem.space.size})"
-        raise ValueError(complaint("prediction", must, prediction, "give the index of an output"))
+        raise ValueError(complaint("prediction", must, prediction, "pass the index of an output"))
     return prediction
 
 
 def surrogate_regrets(
     surrogate: Surrogate, problem: Problem, probabilities: Tensor, prediction: int, *, strict: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Least surrogate regrets (B,) at `prediction`, the scores (B, M), and the residuals (B,).
+    """Returns the minimal surrogate regrets (B,) at `prediction`, the scores (B, M) and the residuals (B,).
 
-    With `strict` an unsolved row raises; without it its residual tells.
+    With `strict=True` an unsolved row raises; otherwise its residual is large.
     """
     best = solve(surrogate, problem, probabilities, None)
-    bound = solve(surrogate, problem, probabilities, prediction)
+    constrained = solve(surrogate, problem, probabilities, prediction)
     if strict:
         require_solved(best)
-        require_solved(bound)
-    # Where the best scores predict it too, rounding must not make the regret negative.
+        require_solved(constrained)
+    # Clamped, because rounding may make the regret negative if the best scores have this prediction.
     return (
-        (bound.value - best.value).clamp(min=0),
-        bound.theta @ problem.basis.T,
-        torch.maximum(best.residual, bound.residual),
+        (constrained.value - best.value).clamp(min=0),
+        constrained.theta @ problem.basis.T,
+        torch.maximum(best.residual, constrained.residual),
     )

@@ -1,11 +1,10 @@
 """Conditional risks on a finite output space, as functions of scores, with exact gradient and Hessian.
 
-For label probabilities p every form's conditional risk is a weighted sum of φ over margins,
+For label probabilities p the conditional risk of every form is a weighted sum of φ over margins,
 
     R(h; p) = Σ_k a_k φ(m_k(h)),        a = W p ≥ 0,
 
-where h holds a score for each output, and the form declares its margins m (`Form.margins`). Everything here is batched: many
-distributions are looked at in one call.
+where h has one score for each output, and `Form.margins` defines the margins m. All functions take batches of distributions.
 """
 
 from dataclasses import dataclass
@@ -42,19 +41,21 @@ class Risk:
 
     @property
     def coefficients(self) -> Tensor:
-        """a = W p, (B, K)."""
+        """Coefficients a = W p, (B, K)."""
         return self.probabilities @ self.system.weights.T
 
     def value(self, theta: Tensor) -> Tensor:
-        """(B,): R(θ; p)."""
+        """Returns R(θ; p), (B,)."""
         return (self.coefficients * self.surrogate._value(self.system.margins(theta))).sum(-1)
 
     def expand(self, theta: Tensor) -> Expansion:
-        """R with exact gradient and Hessian."""
+        """Returns R with exact gradient and Hessian."""
         margins, jacobian, parts = self.system.derivatives(theta)
         weight = self.coefficients
         slopes = weight * self.surrogate._derivative(margins)
-        bends = weight * self.surrogate._curvature(margins)
-        hessian = torch.einsum("bk,bkd,bke->bde", bends, jacobian, jacobian) + self.system.curve(parts, slopes)
+        curvatures = weight * self.surrogate._curvature(margins)
+        hessian = torch.einsum("bk,bkd,bke->bde", curvatures, jacobian, jacobian) + self.system.weighted_hessian(
+            parts, slopes
+        )
         value = (weight * self.surrogate._value(margins)).sum(-1)
         return Expansion(value, torch.einsum("bk,bkd->bd", slopes, jacobian), hessian)

@@ -1,4 +1,4 @@
-"""A finite sample as a distribution: its distinct inputs, how often each occurs, and with which labels."""
+"""The empirical distribution of a sample: distinct inputs and the frequencies of their labels."""
 
 from dataclasses import dataclass
 
@@ -12,12 +12,12 @@ from linearcore._checks import complaint
 
 @dataclass(frozen=True)
 class Sample:
-    """N distinct inputs.
+    """Empirical distribution over N distinct inputs.
 
     Attributes:
-        design: (N, R): inputs in an orthonormal basis of what linear functions see of them; R is their rank.
-        masses: (N, C): P(x, y).
-        is_zero: (N,): inputs at which every linear function is 0.
+        design: (N, R) left singular vectors of the inputs; linear functions of the inputs are linear in these rows.
+        masses: (N, C) P(x, y).
+        is_zero: (N,) True for inputs at which every linear function is 0.
     """
 
     design: Tensor
@@ -26,7 +26,7 @@ class Sample:
 
     @property
     def num_classes(self) -> int:
-        """C."""
+        """Number of classes C."""
         return self.masses.shape[1]
 
 
@@ -34,11 +34,11 @@ def as_sample(features: npt.ArrayLike, labels: npt.ArrayLike, *, intercept: bool
     """Groups equal rows of `features` (n, d) and counts the `labels` (n,) of each."""
     rows, classes = _checked_features(features), _checked_labels(labels, num_classes)
     if len(rows) != len(classes):
-        raise ValueError(complaint("labels", f"have shape ({len(rows)},)", classes.shape, "give one label for each row"))
-    inputs, which = np.unique(rows, axis=0, return_inverse=True)
+        raise ValueError(complaint("labels", f"have shape ({len(rows)},)", classes.shape, "pass one label for each row"))
+    inputs, input_index = np.unique(rows, axis=0, return_inverse=True)
     size = max(2, int(classes.max()) + 1) if num_classes is None else num_classes
     masses = np.zeros((len(inputs), size))
-    np.add.at(masses, (which.reshape(-1), classes), 1 / len(rows))
+    np.add.at(masses, (input_index.reshape(-1), classes), 1 / len(rows))
     if intercept:
         inputs = np.hstack([inputs, np.ones((len(inputs), 1))])
     # Linear functions of the inputs are linear functions of their left singular vectors, which are better conditioned.
@@ -50,10 +50,10 @@ def as_sample(features: npt.ArrayLike, labels: npt.ArrayLike, *, intercept: bool
 def _checked_features(features: npt.ArrayLike) -> npt.NDArray[np.float64]:
     rows = np.asarray(features, dtype=np.float64)
     if rows.ndim != 2 or not rows.size:
-        raise ValueError(complaint("features", "have shape (n, d)", rows.shape, "give one row of numbers for each example"))
+        raise ValueError(complaint("features", "have shape (n, d)", rows.shape, "pass one row of numbers for each example"))
     if not np.isfinite(rows).all():
         raise ValueError(complaint("features", "be finite", "NaN or infinite entries", "remove those rows"))
-    # Minus zero is zero, but would be a different row.
+    # Turns −0.0 into 0.0, which must not count as a different row.
     return rows + 0.0
 
 

@@ -1,14 +1,14 @@
-"""The convex solver of the lab: damped Newton steps, a barrier for constraints, and a certificate for every answer.
+"""Convex solver: damped Newton steps, a logarithmic barrier for constraints, and an optimality residual for every solution.
 
-It minimises R(θ) over a cone Cθ ≥ 0, or everywhere. A logarithmic barrier leads to the face of the cone on which the minimum
-lies; Newton steps within that face then find it to the last digits. The certificate is the Karush–Kuhn–Tucker system: with
-multipliers λ of the constraints that hold with equality,
+It minimises R(θ), over a cone Cθ ≥ 0 if one is given. A logarithmic barrier finds the face of the cone that contains the
+minimum. Newton steps within this face then compute the minimum to full precision. The solution is certified by the
+Karush–Kuhn–Tucker conditions, with multipliers λ of the active constraints:
 
     residual = ‖∇R − Cᵀλ‖,      λ ≥ 0,      Cθ ≥ 0.
 
-R is convex, so these prove that no other point is better by more than residual × distance. Nothing is called solved unless
-all three hold. Where the minimum lies at infinity, under labels without probability, the value is as close to it as the
-tail of φ is to zero: to the last digits for exponential tails, to about √residual for tails like 1/u.
+R is convex, so no other point is better by more than residual × distance. A solution counts as converged only if all three
+hold. If the minimum is at infinity, because some labels have probability 0, the error of the value is the tail of φ: full
+precision for exponential tails, about √residual for tails like 1/u.
 """
 
 from dataclasses import dataclass, replace
@@ -19,21 +19,22 @@ from torch import Tensor
 from linearcore._extras import require
 from linearcore.analysis._risk import Risk
 
-#: Residual that counts as solved. Risks are of order 1.
+#: Largest residual of a converged solution. Risks are of order 1.
 TOLERANCE = 1e-9
-#: The barrier leaves a slack of μ/λ where a constraint pushes with λ, so that √μ divides pushing from not touching.
+#: Weights μ of the barrier, decreasing.
 _BARRIERS = tuple(10.0**-power for power in range(1, 12, 2))
-_TIGHT = _BARRIERS[-1] ** 0.5
+#: A constraint is active if its slack is below √μ: the slack of an active constraint with multiplier λ is μ/λ.
+_ACTIVE_SLACK = _BARRIERS[-1] ** 0.5
 
 
 @dataclass(frozen=True)
 class Solution:
-    """A batch of minima with their certificates.
+    """A batch of minima with their residuals.
 
     Attributes:
-        theta: (B, D).
-        value: (B,): R at theta.
-        residual: (B,): norm of the gradient of the Lagrangian; inf where a multiplier or a constraint has the wrong sign.
+        theta: (B, D) minimisers.
+        value: (B,) R at theta.
+        residual: (B,) norm of the gradient of the Lagrangian; inf if a multiplier or a slack is negative.
     """
 
     theta: Tensor
@@ -42,62 +43,64 @@ class Solution:
 
     @property
     def converged(self) -> Tensor:
-        """(B,): whether the certificate holds."""
+        """(B,) whether the residual is at most `TOLERANCE`."""
         return self.residual <= TOLERANCE
 
 
 def minimise(risk: Risk, start: Tensor, cone: Tensor | None = None) -> Solution:
-    """Minimises R over θ (B, D) from `start`, within `cone` (C, D) · θ ≥ 0 where one is given.
+    """Minimises R over θ (B, D) from `start`, subject to `cone` (C, D) · θ ≥ 0 if it is given.
 
-    `start` must lie strictly inside the cone.
+    `start` must be strictly inside the cone.
     """
     if cone is None or not cone.shape[0]:
         return _descend(risk, start)
     theta = start
     for barrier in _BARRIERS:
-        theta, _ = _newton(risk, theta, cone, barrier, steps=40, enough=0.1 * barrier)
+        theta, _ = _newton(risk, theta, cone, barrier, steps=40, tolerance=0.1 * barrier)
     return _polish(risk, theta, cone)
 
 
 def _descend(risk: Risk, start: Tensor) -> Solution:
-    theta, residual = _newton(risk, start, start.new_zeros(0, start.shape[1]), 0.0, steps=400, enough=1e-3 * TOLERANCE)
+    no_cone = start.new_zeros(0, start.shape[1])
+    theta, residual = _newton(risk, start, no_cone, 0.0, steps=400, tolerance=1e-3 * TOLERANCE)
     return Solution(theta, risk.value(theta), residual)
 
 
 def _polish(risk: Risk, theta: Tensor, cone: Tensor) -> Solution:
-    """Minimises within the face that each row of `theta` is next to, and moves to another face until the signs are right."""
-    tight = theta @ cone.T <= _TIGHT
+    """Minimises within the face of the active constraints, and changes the face until no multiplier or slack is negative."""
+    is_active = theta @ cone.T <= _ACTIVE_SLACK
     best = Solution(theta.clone(), risk.value(theta), torch.full_like(theta[:, 0], torch.inf))
     for _ in range(2 * cone.shape[0] + 2):
-        open_rows = (~best.converged).nonzero().squeeze(-1)
-        if not len(open_rows):
+        unsolved = (~best.converged).nonzero().squeeze(-1)
+        if not len(unsolved):
             break
-        for face in torch.unique(tight[open_rows], dim=0):
-            rows = open_rows[(tight[open_rows] == face).all(-1)]
-            part = replace(risk, probabilities=risk.probabilities[rows])
-            found, tight[rows] = _within_face(part, theta[rows], cone, face)
-            best.theta[rows], best.value[rows], best.residual[rows] = found.theta, found.value, found.residual
+        for face in torch.unique(is_active[unsolved], dim=0):
+            rows = unsolved[(is_active[unsolved] == face).all(-1)]
+            row_risk = replace(risk, probabilities=risk.probabilities[rows])
+            solution, is_active[rows] = _minimise_in_face(row_risk, theta[rows], cone, face)
+            best.theta[rows], best.value[rows], best.residual[rows] = solution.theta, solution.value, solution.residual
     return best
 
 
-def _within_face(risk: Risk, theta: Tensor, cone: Tensor, face: Tensor) -> tuple[Solution, Tensor]:
-    """The minima within one face, and the face that each row should look at next if its signs are wrong."""
+def _minimise_in_face(risk: Risk, theta: Tensor, cone: Tensor, face: Tensor) -> tuple[Solution, Tensor]:
+    """Returns the minima within one face, and the next face to try for each row."""
     equalities = cone[face]
     rank = int(torch.linalg.matrix_rank(equalities)) if len(equalities) else 0
-    free = torch.linalg.svd(equalities)[2][rank:].T if rank else torch.eye(cone.shape[1], dtype=cone.dtype)
-    found = _descend(replace(risk, system=replace(risk.system, basis=risk.system.basis @ free)), theta @ free)
-    inside = found.theta @ free.T
-    multipliers = inside.new_zeros(len(inside), cone.shape[0])
+    null_space = torch.linalg.svd(equalities)[2][rank:].T if rank else torch.eye(cone.shape[1], dtype=cone.dtype)
+    face_risk = replace(risk, system=replace(risk.system, basis=risk.system.basis @ null_space))
+    solution = _descend(face_risk, theta @ null_space)
+    minimiser = solution.theta @ null_space.T
+    multipliers = minimiser.new_zeros(len(minimiser), cone.shape[0])
     if rank:
-        multipliers[:, face] = _multipliers(equalities, risk.expand(inside).gradient)
-    slack = (inside @ cone.T).masked_fill(face, 0.0)
-    wrong = (multipliers < -TOLERANCE) | (slack < -1e-12)
-    residual = found.residual.masked_fill(wrong.any(-1), torch.inf)
-    return Solution(inside, found.value, residual), (face | (slack < -1e-12)) & ~(multipliers < -TOLERANCE)
+        multipliers[:, face] = _multipliers(equalities, risk.expand(minimiser).gradient)
+    slack = (minimiser @ cone.T).masked_fill(face, 0.0)
+    is_infeasible, is_negative = slack < -1e-12, multipliers < -TOLERANCE
+    residual = solution.residual.masked_fill((is_infeasible | is_negative).any(-1), torch.inf)
+    return Solution(minimiser, solution.value, residual), (face | is_infeasible) & ~is_negative
 
 
 def _multipliers(equalities: Tensor, gradient: Tensor) -> Tensor:
-    """(B, E): λ with Eᵀλ = gradient, non-negative where dependent equalities leave a choice."""
+    """Returns λ (B, E) with Eᵀλ = gradient; a non-negative λ if the equalities are linearly dependent."""
     if torch.linalg.matrix_rank(equalities) == len(equalities):
         solution: Tensor = torch.linalg.lstsq(equalities.T, gradient.T).solution.T
         return solution
@@ -105,40 +108,42 @@ def _multipliers(equalities: Tensor, gradient: Tensor) -> Tensor:
     from scipy.optimize import nnls
 
     pairs = [nnls(equalities.T.numpy(), row.numpy()) for row in gradient]
-    # What no non-negative choice explains must count as a wrong sign.
-    return torch.stack([torch.as_tensor(x) - (0.0 if short <= TOLERANCE else 1.0) for x, short in pairs])
+    # If there is no non-negative solution, a negative multiplier is returned.
+    return torch.stack([torch.as_tensor(x) - (0.0 if error <= TOLERANCE else 1.0) for x, error in pairs])
 
 
-def _newton(risk: Risk, theta: Tensor, cone: Tensor, barrier: float, *, steps: int, enough: float) -> tuple[Tensor, Tensor]:
-    """Levenberg–Marquardt steps until the gradient's norm is at most `enough`: returns θ and that norm.
+def _newton(
+    risk: Risk, theta: Tensor, cone: Tensor, barrier: float, *, steps: int, tolerance: float
+) -> tuple[Tensor, Tensor]:
+    """Performs Levenberg–Marquardt steps until the norm of the gradient is at most `tolerance`; returns θ and the norm.
 
-    The damping falls after a step that lowers the objective and rises after one that does not. It is what makes the straight
-    core harmless, where the Hessian is zero.
+    The damping decreases after a step that lowers the objective, and increases otherwise. It is necessary in the linear
+    core, where the Hessian is zero.
     """
     damping = theta.new_full((len(theta),), 1e-3)
     eye = torch.eye(theta.shape[1], dtype=theta.dtype)
     value, gradient, hessian = _objective(risk, theta, cone, barrier)
     for _ in range(steps):
         norm = gradient.norm(dim=-1)
-        if bool((norm <= enough).all()) or not theta.shape[1]:
+        if bool((norm <= tolerance).all()) or not theta.shape[1]:
             break
-        # A singular matrix gives a step that is not finite, which is not better, which raises the damping.
+        # A singular matrix gives a step that is not finite. It is rejected, and the damping increases.
         step = torch.linalg.solve_ex(hessian + damping.view(-1, 1, 1) * eye, -gradient.unsqueeze(-1)).result.squeeze(-1)
-        trial = theta + step * _room(theta, step, cone)
+        trial = theta + step * _step_fraction(theta, step, cone)
         trial_value, trial_gradient, trial_hessian = _objective(risk, trial, cone, barrier)
-        # A gradient that shrinks is progress too, where the value has run out of digits.
-        level = (trial_value - value).abs() <= 1e-14 * value.abs()
-        better = torch.where(level, trial_gradient.norm(dim=-1) < norm, trial_value < value)
-        theta = torch.where(better.view(-1, 1), trial, theta)
-        value = torch.where(better, trial_value, value)
-        gradient = torch.where(better.view(-1, 1), trial_gradient, gradient)
-        hessian = torch.where(better.view(-1, 1, 1), trial_hessian, hessian)
-        damping = torch.where(better, damping * 0.1, damping * 8).clamp(1e-15, 1e12)
+        # If the values are equal up to rounding, the norms of the gradients are compared.
+        is_equal = (trial_value - value).abs() <= 1e-14 * value.abs()
+        is_better = torch.where(is_equal, trial_gradient.norm(dim=-1) < norm, trial_value < value)
+        theta = torch.where(is_better.view(-1, 1), trial, theta)
+        value = torch.where(is_better, trial_value, value)
+        gradient = torch.where(is_better.view(-1, 1), trial_gradient, gradient)
+        hessian = torch.where(is_better.view(-1, 1, 1), trial_hessian, hessian)
+        damping = torch.where(is_better, damping * 0.1, damping * 8).clamp(1e-15, 1e12)
     return theta, gradient.norm(dim=-1)
 
 
 def _objective(risk: Risk, theta: Tensor, cone: Tensor, barrier: float) -> tuple[Tensor, Tensor, Tensor]:
-    """R − μ Σ log(Cθ) with gradient and Hessian."""
+    """Returns R − μ Σ log(Cθ) with gradient and Hessian."""
     value, gradient, hessian = risk.expand(theta)
     if barrier:
         slack = theta @ cone.T
@@ -148,10 +153,10 @@ def _objective(risk: Risk, theta: Tensor, cone: Tensor, barrier: float) -> tuple
     return value, gradient, hessian
 
 
-def _room(theta: Tensor, step: Tensor, cone: Tensor) -> Tensor:
-    """(B, 1): the share of the step that stays strictly inside the cone."""
+def _step_fraction(theta: Tensor, step: Tensor, cone: Tensor) -> Tensor:
+    """Returns the fraction (B, 1) of the step that stays strictly inside the cone."""
     if not cone.shape[0]:
         return torch.ones_like(theta[:, :1])
     slack, change = theta @ cone.T, step @ cone.T
-    reach = torch.where(change < 0, -slack / change, torch.inf).amin(-1, keepdim=True)
-    return (0.99 * reach).clamp(max=1.0)
+    limit = torch.where(change < 0, -slack / change, torch.inf).amin(-1, keepdim=True)
+    return (0.99 * limit).clamp(max=1.0)

@@ -1,4 +1,4 @@
-"""T(t): the least surrogate regret at which a binary answer can be wrong by t."""
+"""T(t): the minimal surrogate regret of a binary prediction with 0-1 regret t."""
 
 from typing import NamedTuple
 
@@ -10,12 +10,12 @@ from torch import Tensor
 from linearcore._checks import complaint
 from linearcore.surrogates import Surrogate
 
-#: Margins beyond this are not looked at: every surrogate here has reached its infimum to the last digit long before.
-_FAR = 2.0**40
+#: Largest margin of the search. At this margin every surrogate equals its infimum up to rounding.
+_MAX_MARGIN = 2.0**40
 
 
 class Transform(NamedTuple):
-    """T, where its infimum is attained, and its slope, each in the shape of t."""
+    """T, the minimiser of its infimum, and its slope, each in the shape of t."""
 
     value: Tensor
     minimiser: Tensor
@@ -23,18 +23,19 @@ class Transform(NamedTuple):
 
 
 def transform(surrogate: Surrogate, t: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """The estimation-error transformation of a binary surrogate.
+    """Computes the estimation-error transformation of a binary surrogate.
 
         T(t) = φ(0) − inf_u [ (1 − t)/2 · φ(−u) + (1 + t)/2 · φ(u) ]
 
-    T(0-1 regret) ≤ surrogate regret, and no larger function will do. A linear core of half-width τ gives T(t) ≥ τ·t.
+    T(0-1 regret) ≤ surrogate regret, and T is the largest function with this property. A linear core on [−τ, τ] has
+    T(t) ≥ τ·t.
 
     Args:
-        surrogate: φ, any.
-        t: numbers in [0, 1], any shape: |2η − 1| for a coin of bias η.
+        surrogate: any φ.
+        t: numbers in [0, 1], any shape: |2η − 1| for a positive label with probability η.
 
     Returns:
-        T(t) in the shape of `t`, float64, exact to 1e-12 or so.
+        T(t) in the shape of `t`, float64, with an error of about 1e-12.
 
     Raises:
         ValueError: if some t is outside [0, 1].
@@ -47,7 +48,7 @@ def transform(surrogate: Surrogate, t: npt.ArrayLike) -> npt.NDArray[np.float64]
         >>> bool(transform(LinearCore(tau=0.5), 0.01) >= 0.5 * 0.01)
         True
 
-    Cost: about a hundred evaluations of φ' on an array in the shape of `t`.
+    Cost: about 100 evaluations of φ' on an array in the shape of `t`.
 
     Reference: Theorem 3.2 of the paper.
     """
@@ -59,10 +60,10 @@ def transform(surrogate: Surrogate, t: npt.ArrayLike) -> npt.NDArray[np.float64]
 
 
 def transform_parts(surrogate: Surrogate, t: Tensor) -> Transform:
-    """T with its minimiser and slope, for a float64 tensor of t in [0, 1].
+    """Returns T with its minimiser and slope, for a float64 tensor of t in [0, 1].
 
-    The risk is convex in u, so its minimiser is where its slope changes sign: bisection finds that to the last bit for
-    smooth and kinked φ alike. By the envelope theorem T'(t) = (φ(−u) − φ(u))/2 there.
+    The risk is convex in u, so its slope changes sign at the minimiser u. Bisection finds u to the last bit, also for φ with
+    kinks. By the envelope theorem T'(t) = (φ(−u) − φ(u))/2.
     """
     less, more = (1 - t) / 2, (1 + t) / 2
 
@@ -71,15 +72,15 @@ def transform_parts(surrogate: Surrogate, t: Tensor) -> Transform:
 
     low = torch.zeros_like(t)
     high = torch.ones_like(t)
-    while bool(((rising := slope(high) < 0) & (high < _FAR)).any()):
-        low, high = torch.where(rising, high, low), torch.where(rising, 2 * high, high)
+    while bool(((is_falling := slope(high) < 0) & (high < _MAX_MARGIN)).any()):
+        low, high = torch.where(is_falling, high, low), torch.where(is_falling, 2 * high, high)
     for _ in range(100):
         middle = (low + high) / 2
-        falling = slope(middle) < 0
-        low, high = torch.where(falling, middle, low), torch.where(falling, high, middle)
+        is_falling = slope(middle) < 0
+        low, high = torch.where(is_falling, middle, low), torch.where(is_falling, high, middle)
     u = high
     at_u, at_minus_u = surrogate._value(u), surrogate._value(-u)
-    # 0 · inf at t = 1, where the margin runs away and the other label has no weight.
+    # Avoids 0 · inf = NaN at t = 1, where u is huge and φ(−u) has weight 0.
     risk = torch.where(less > 0, less * at_minus_u, 0.0) + more * at_u
     start = surrogate._value(torch.zeros_like(t))
     return Transform((start - risk).clamp(min=0), u, (at_minus_u - at_u) / 2)

@@ -1,16 +1,16 @@
-"""Finding wrong labels: from scores, from features, or from a table, to a ranking of the rows.
+"""Ranks the rows of a dataset by how likely their label is wrong.
 
-    suspects             scores of a model and given labels ↦ a ranking
-    out_of_fold_scores   features and given labels ↦ scores for every row by a small network that did not see it
-    find_wrong_labels    a table from `read_table` ↦ all of it, as `linearcore suspects` does
+    suspects             ranks rows by a model's scores and the given labels
+    out_of_fold_scores   computes cross-validated scores of small networks from features and given labels
+    find_wrong_labels    does both for a table from `read_table`, like `linearcore suspects`
 
-Where it is known which labels are wrong, `flagging_auc` and `flagging_precision` say how good a ranking is. To make labels
-wrong on purpose, see `linearcore.noise`.
+If the true labels are known, `flagging_auc` and `flagging_precision` evaluate a ranking. To generate wrong labels, see
+`linearcore.noise`.
 """
 
 from linearcore.cleaning._find import Findings, Suspect, find_wrong_labels
 from linearcore.cleaning._flagging import flagging_auc, flagging_precision
-from linearcore.cleaning._folds import OutOfFold, out_of_fold_scores
+from linearcore.cleaning._folds import OutOfFoldScores, out_of_fold_scores
 from linearcore.cleaning._losses import LOSSES, NamedLoss
 from linearcore.cleaning._suspects import MEASURES, Suspects, suspects
 from linearcore.cleaning._table import Table, TableError, read_table
@@ -20,7 +20,7 @@ __all__ = [
     "MEASURES",
     "Findings",
     "NamedLoss",
-    "OutOfFold",
+    "OutOfFoldScores",
     "Suspect",
     "Suspects",
     "Table",

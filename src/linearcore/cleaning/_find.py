@@ -1,4 +1,4 @@
-"""From a table to its most suspicious labels."""
+"""Ranks the labels of a table by suspicion."""
 
 import csv
 import os
@@ -7,124 +7,125 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from linearcore._checks import complaint, one_of
-from linearcore.cleaning._encoding import Encoded, encode
-from linearcore.cleaning._folds import OutOfFold, out_of_fold_scores
+from linearcore.cleaning._encoding import EncodedTable, encode
+from linearcore.cleaning._folds import OutOfFoldScores, out_of_fold_scores
 from linearcore.cleaning._losses import RowLoss
 from linearcore.cleaning._suspects import MEASURES, Suspects, suspects
 from linearcore.cleaning._table import OPENERS, Table, TableError
 from linearcore.runtime import Progress
 
-#: The columns that `Findings.write` adds.
-ADDED = ("suspicion_rank", "suspicion", "suggested_label")
+#: Columns that `Findings.write` adds.
+ADDED_COLUMNS = ("suspicion_rank", "suspicion", "suggested_label")
 
 
 @dataclass(frozen=True)
 class Suspect:
-    """One row whose label should be looked at.
+    """A row with a possibly wrong label.
 
     Attributes:
-        rank: from 1, the most suspicious.
-        line: of the file, from 1.
-        given: the label as it stands there.
-        suggested: the one that the networks prefer; the given one where they agree with it.
-        suspicion: by the chosen measure.
+        rank: 1 for the most suspicious row.
+        line: line number in the file, from 1.
+        given_label: the label in the file.
+        suggested_label: the label that the networks prefer; equal to `given_label` if they agree with it.
+        suspicion: value of the chosen measure.
     """
 
     rank: int
     line: int
-    given: str
-    suggested: str
+    given_label: str
+    suggested_label: str
     suspicion: float
 
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """What was found in a table.
+    """The result of `find_wrong_labels`.
 
     Attributes:
-        table: as it was read.
-        encoded: as numbers.
-        out_of_fold: scores by networks that did not see the row.
+        table: the input table.
+        encoded: its features and labels as numbers.
+        out_of_fold: cross-validated scores of the networks.
         suspects: the ranking.
     """
 
     table: Table
-    encoded: Encoded
-    out_of_fold: OutOfFold
+    encoded: EncodedTable
+    out_of_fold: OutOfFoldScores
     suspects: Suspects
 
     @property
-    def prefer_another(self) -> int:
-        """For how many rows the networks prefer another label. More than are wrong, since networks err, too."""
+    def num_disagreements(self) -> int:
+        """Number of rows for which the networks prefer another label. Not all are wrong, because networks err too."""
         return int((self.suspects.margin > 0).sum())
 
     @property
     def agreement(self) -> float:
-        """The share of given labels that the networks would have given."""
+        """Out-of-fold accuracy of the networks against the given labels, at the best epoch."""
         return max(self.out_of_fold.agreement)
 
     @property
     def majority(self) -> tuple[str, float]:
-        """The most frequent label and its share: what one would agree with by always saying the same."""
+        """The most frequent label and its frequency, which is the accuracy of always predicting it."""
         count = self.encoded.labels.bincount()
         return self.encoded.classes[int(count.argmax())], int(count.max()) / len(self.encoded.labels)
 
     @property
-    def lonely(self) -> list[tuple[str, int]]:
-        """Labels that only one row has, with its line: often misspelt, and unknown to the network that scores the row."""
-        given = [self.encoded.classes[label] for label in self.encoded.labels.tolist()]
-        count = Counter(given)
-        return [(name, line) for name, line in zip(given, self.table.lines, strict=True) if count[name] == 1]
+    def singleton_labels(self) -> list[tuple[str, int]]:
+        """Labels that occur once, with their line. They are often typos; the network that scores the row never saw them."""
+        names = [self.encoded.classes[label] for label in self.encoded.labels.tolist()]
+        count = Counter(names)
+        return [(name, line) for name, line in zip(names, self.table.lines, strict=True) if count[name] == 1]
 
-    def worst(self, count: int | None = None) -> list[Suspect]:
-        """The `count` most suspicious rows, or all, the most suspicious first.
+    def most_suspicious(self, count: int | None = None) -> list[Suspect]:
+        """Returns the `count` most suspicious rows, or all rows, sorted by suspicion.
 
         Raises:
-            ValueError: if `count` is no integer of at least 0.
+            ValueError: if `count` is not a non-negative integer.
         """
         if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 0):
             raise ValueError(complaint("count", "be an integer of at least 0", repr(count), "pass 20, or None for all rows"))
         return [self._suspect(rank, row) for rank, row in enumerate(self.suspects.order[:count].tolist(), 1)]
 
     def write(self, path: str | Path) -> None:
-        """Writes the table as it was, every row in its place, with `suspicion_rank`, `suspicion` and `suggested_label`.
+        """Writes the table in its original order, with the added columns suspicion_rank, suspicion and suggested_label.
 
-        The suggested label is the given one where the networks agree with it. The file is packed if its name ends in .gz,
-        .xz or .bz2. It is complete or not there at all.
+        The suggested label equals the given label if the networks agree with it. The file is compressed if its name ends in
+        .gz, .xz or .bz2. It is written atomically.
 
         Raises:
-            OSError: if it cannot be written.
+            OSError: if the file cannot be written.
         """
         path = Path(path)
-        found = {row: self._suspect(rank, row) for rank, row in enumerate(self.suspects.order.tolist(), 1)}
-        place = self.table.columns.index(self.encoded.label)
+        suspect_of_row = {row: self._suspect(rank, row) for rank, row in enumerate(self.suspects.order.tolist(), 1)}
+        label_column = self.table.columns.index(self.encoded.label)
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
         try:
             with OPENERS.get(path.suffix, open)(temporary, "wt", encoding="utf-8", newline="") as stream:
                 writer = csv.writer(stream, delimiter=self.table.delimiter, lineterminator="\n")
-                writer.writerow([*self.table.columns, *ADDED])
-                for number, row in enumerate(self.table.rows):
-                    one = found[number]
-                    # The given label as it stands there, with its spaces: a program will compare the two.
-                    suggested = row[place] if one.suggested == one.given else one.suggested
-                    writer.writerow([*row, one.rank, f"{one.suspicion:.6g}", suggested])
+                writer.writerow([*self.table.columns, *ADDED_COLUMNS])
+                for index, row in enumerate(self.table.rows):
+                    suspect = suspect_of_row[index]
+                    # Keeps the original whitespace, so that scripts can compare the two label columns.
+                    is_same = suspect.suggested_label == suspect.given_label
+                    label = row[label_column] if is_same else suspect.suggested_label
+                    writer.writerow([*row, suspect.rank, f"{suspect.suspicion:.6g}", label])
             os.replace(temporary, path)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
 
     def _suspect(self, rank: int, row: int) -> Suspect:
-        names, found = self.encoded.classes, self.suspects
-        given, other = names[int(self.encoded.labels[row])], names[int(found.suggested[row])]
-        suggested = other if found.margin[row] > 0 else given
-        return Suspect(rank, self.table.lines[row], given, suggested, float(found.suspicion[row]))
+        classes, ranking = self.encoded.classes, self.suspects
+        given = classes[int(self.encoded.labels[row])]
+        suggested = classes[int(ranking.suggested[row])] if ranking.margin[row] > 0 else given
+        return Suspect(rank, self.table.lines[row], given, suggested, float(ranking.suspicion[row]))
 
 
 def find_wrong_labels(
     table: Table,
     label: str,
     *,
-    by: str = "margin",
+    measure: str = "margin",
     loss: str | RowLoss = "gce",
     folds: int = 5,
     epochs: int = 30,
@@ -134,36 +135,36 @@ def find_wrong_labels(
     categorical: tuple[str, ...] = (),
     progress: Progress | None = None,
 ) -> Findings:
-    """Trains small networks on a table, fold by fold, and ranks its rows by how strongly they disagree with the label.
+    """Ranks the rows of a table by how strongly cross-validated small networks disagree with their label.
 
     Args:
         table: from `read_table`.
-        label: the column with the labels.
-        by: "margin" or "log_odds", as in `suspects`.
+        label: name of the label column.
+        measure: "margin" or "log_odds", as in `suspects`.
         loss, folds, epochs, learning_rate, seed, progress: as in `out_of_fold_scores`.
-        ignore: columns to leave out.
-        categorical: columns whose values are categories even if they look like numbers.
+        ignore: columns to drop.
+        categorical: columns to treat as categorical, even if they contain numbers.
 
     Raises:
-        TableError: if the table cannot be used; the text has the file and, where there is one, the line.
-        TypeError: if `table` is none, but a path for example.
+        TableError: if the table cannot be used; the message contains the file name and, if possible, the line number.
+        TypeError: if `table` is not a `Table`.
         ValueError: if an option is out of range.
 
     Example:
         >>> table = Table("heights.csv", ("cm", "who"), [[str(k), "adult" if k > 130 else "child"] for k in range(90, 180)],
         ...               list(range(2, 92)), ",")
         >>> table.rows[5][1] = "adult"
-        >>> find_wrong_labels(table, "who").worst(1)
-        [Suspect(rank=1, line=7, given='adult', suggested='child', suspicion=...)]
+        >>> find_wrong_labels(table, "who").most_suspicious(1)
+        [Suspect(rank=1, line=7, given_label='adult', suggested_label='child', suspicion=...)]
 
-    Cost: as `out_of_fold_scores`.
+    Cost: that of `out_of_fold_scores`.
     """
     if not isinstance(table, Table):
         raise TypeError(complaint("table", "be a Table", type(table).__name__, "pass read_table(path)"))
-    one_of("by", by, MEASURES)
-    _refuse_own_columns(table)
+    one_of("measure", measure, MEASURES)
+    _check_no_added_columns(table)
     encoded = encode(table, label, ignore=ignore, categorical=categorical)
-    found = out_of_fold_scores(
+    out_of_fold = out_of_fold_scores(
         encoded.features,
         encoded.labels,
         num_classes=len(encoded.classes),
@@ -174,12 +175,12 @@ def find_wrong_labels(
         seed=seed,
         progress=progress,
     )
-    return Findings(table, encoded, found, suspects(found.scores, encoded.labels, by=by))
+    return Findings(table, encoded, out_of_fold, suspects(out_of_fold.scores, encoded.labels, measure=measure))
 
 
-def _refuse_own_columns(table: Table) -> None:
-    """Refuses a table with a column of our own: a suggested label as a feature would reveal the label."""
-    taken = [name for name in ADDED if name in table.columns]
-    if taken:
-        wrong = f"there is a column {taken[0]!r}, which this command adds"
-        raise TableError.at(table.name, None, wrong, "pass the file as it was before, or rename the column")
+def _check_no_added_columns(table: Table) -> None:
+    """Raises if the table already has an output column: as a feature, a suggested label would reveal the label."""
+    existing = [name for name in ADDED_COLUMNS if name in table.columns]
+    if existing:
+        wrong = f"the table already has the output column {existing[0]!r}"
+        raise TableError.at(table.name, None, wrong, "pass the original file, or rename the column")

@@ -1,4 +1,4 @@
-"""How well a ranking finds wrong labels, where it is known which are wrong."""
+"""Metrics for a ranking of labels by suspicion, if the wrong labels are known."""
 
 import numpy as np
 import numpy.typing as npt
@@ -7,27 +7,27 @@ from torch import Tensor
 
 from linearcore._arrays import Numbers
 from linearcore._checks import complaint
-from linearcore.cleaning._suspects import one_number_a_row
+from linearcore.cleaning._suspects import one_number_per_row
 
-#: True for a wrong label: a tensor or an array of bools.
+#: Tensor or array of bools, True for a wrong label.
 Flags = Tensor | npt.NDArray[np.bool_]
 
 
 def flagging_auc(suspicion: Numbers, is_wrong: Flags) -> float:
-    """The probability that a wrong label is more suspicious than a right one; ties count half.
+    """Returns the probability that a wrong label is more suspicious than a correct one; ties count half.
 
-        AUC = (Σ_{i wrong} rank_i − w (w + 1)/2) / (w r),    w wrong labels, r right ones, equal suspicions share a rank
+        AUC = (Σ_{i wrong} rank_i − w (w + 1)/2) / (w r),    w wrong and r correct labels; ties get their mean rank
 
-    1 is a perfect ranking and ½ what chance gives, whatever the share of wrong labels is. It says little about the top of
-    the list: for that see `flagging_precision`.
+    A perfect ranking has AUC 1 and a random one ½, for any fraction of wrong labels. Use `flagging_precision` to evaluate
+    the top of the ranking.
 
     Args:
         suspicion: (N,), larger is more suspicious; ±inf is allowed.
         is_wrong: (N,) bool, for example `noisy.labels != clean`.
 
     Raises:
-        TypeError: if `is_wrong` are no bools.
-        ValueError: if shapes differ, a suspicion is NaN, or the labels are all wrong or all right.
+        TypeError: if `is_wrong` does not contain bools.
+        ValueError: if shapes differ, a suspicion is NaN, or the labels are all wrong or all correct.
 
     Example:
         >>> flagging_auc(torch.tensor([3.0, 1.0, 2.0, 2.0]), torch.tensor([True, False, True, False]))
@@ -36,29 +36,29 @@ def flagging_auc(suspicion: Numbers, is_wrong: Flags) -> float:
     Cost: O(N log N).
     """
     values, wrong = _checked(suspicion, is_wrong)
-    many_wrong, many_right = int(wrong.sum()), int((~wrong).sum())
-    if not many_wrong or not many_right:
-        got = f"{many_wrong} wrong and {many_right} right"
-        raise ValueError(complaint("is_wrong", "hold wrong and right labels", got, "no ranking can be judged on these"))
+    num_wrong, num_correct = int(wrong.sum()), int((~wrong).sum())
+    if not num_wrong or not num_correct:
+        got = f"{num_wrong} wrong and {num_correct} correct"
+        raise ValueError(complaint("is_wrong", "contain both values", got, "pass wrong and correct labels"))
     _, group, size = values.unique(return_inverse=True, return_counts=True)
-    # Ranks from 1; the members of a group share the mean of theirs.
+    # Ranks start at 1; the rows of a group get their mean rank.
     rank = size.cumsum(0).double() - (size.double() - 1) / 2
     total = float(rank[group][wrong].sum())
-    return (total - many_wrong * (many_wrong + 1) / 2) / (many_wrong * many_right)
+    return (total - num_wrong * (num_wrong + 1) / 2) / (num_wrong * num_correct)
 
 
 def flagging_precision(suspicion: Numbers, is_wrong: Flags) -> float:
-    """The share of wrong labels among the w most suspicious rows, w the true number of wrong labels.
+    """Returns the fraction of wrong labels among the w most suspicious rows, w being the true number of wrong labels.
 
-    As many are flagged as are wrong, so that this is at once the share of wrong labels that are found. Where the last of
-    them are as suspicious as rows beyond, the mean over all ways to choose between equals is taken.
+    The number of flagged rows equals the number of wrong labels, so precision and recall are equal. If rows tie at the
+    threshold, this is the mean over all choices among them.
 
     Args:
         suspicion: (N,), larger is more suspicious; ±inf is allowed.
         is_wrong: (N,) bool.
 
     Raises:
-        TypeError: if `is_wrong` are no bools.
+        TypeError: if `is_wrong` does not contain bools.
         ValueError: if shapes differ, a suspicion is NaN, or no label is wrong.
 
     Example:
@@ -68,20 +68,20 @@ def flagging_precision(suspicion: Numbers, is_wrong: Flags) -> float:
     Cost: O(N log N).
     """
     values, wrong = _checked(suspicion, is_wrong)
-    many = int(wrong.sum())
-    if not many:
-        raise ValueError(complaint("is_wrong", "hold a wrong label", "none", "there is nothing to find"))
-    least = values.sort(descending=True).values[many - 1]
-    above, level = values > least, values == least
-    from_level = (many - int(above.sum())) * float(wrong[level].double().mean())
-    return (int(wrong[above].sum()) + from_level) / many
+    num_wrong = int(wrong.sum())
+    if not num_wrong:
+        raise ValueError(complaint("is_wrong", "contain a wrong label", "none", "pass at least one True"))
+    threshold = values.sort(descending=True).values[num_wrong - 1]
+    is_above, is_tied = values > threshold, values == threshold
+    expected_from_ties = (num_wrong - int(is_above.sum())) * float(wrong[is_tied].double().mean())
+    return (int(wrong[is_above].sum()) + expected_from_ties) / num_wrong
 
 
 def _checked(suspicion: Numbers, is_wrong: Flags) -> tuple[Tensor, Tensor]:
     wrong = torch.as_tensor(is_wrong).cpu()
     if wrong.dtype != torch.bool:
         raise TypeError(complaint("is_wrong", "be bools", wrong.dtype, "pass `noisy.labels != clean` for example"))
-    values = one_number_a_row("suspicion", suspicion).cpu()
+    values = one_number_per_row("suspicion", suspicion).cpu()
     if wrong.shape != values.shape:
         must = f"have the shape of `suspicion`, {tuple(values.shape)}"
         raise ValueError(complaint("is_wrong", must, tuple(wrong.shape), "pass one bool for every row"))

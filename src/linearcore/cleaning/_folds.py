@@ -1,4 +1,4 @@
-"""Scores for every row by a network that was not trained on it."""
+"""Cross-validated scores of small networks."""
 
 import io
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from linearcore._arrays import Features, Labels, Numbers, as_labels, check_num_classes, one_per_row
+from linearcore._arrays import Features, Labels, Numbers, as_labels, check_num_classes, check_one_per_row
 from linearcore._checks import complaint, holds, positive
 from linearcore._streams import check_seed, stream_for
 from linearcore.cleaning._losses import RowLoss, named_loss
@@ -15,14 +15,14 @@ from linearcore.runtime import Progress, one_thread
 
 
 @dataclass(frozen=True, eq=False)
-class OutOfFold:
-    """Scores by networks that did not see the row.
+class OutOfFoldScores:
+    """Scores of each row by a network that was not trained on it.
 
     Attributes:
-        scores: (N, C) float32, of the epoch below.
-        fold: (N,) int64, the part that a row is in.
-        agreement: for every epoch the share of given labels that are also the best score.
-        epoch: the one with the greatest agreement, from 1; the earliest of equals.
+        scores: (N, C) float32, at the best epoch.
+        fold: (N,) int64, the fold of each row.
+        agreement: accuracy against the given labels, for every epoch.
+        epoch: the best epoch, from 1: the earliest with the highest agreement.
     """
 
     scores: Tensor
@@ -44,32 +44,32 @@ def out_of_fold_scores(
     batch_size: int = 64,
     seed: int = 0,
     progress: Progress | None = None,
-) -> OutOfFold:
-    """Splits the rows into `folds` parts and scores each part by a small network that was trained on all the others.
+) -> OutOfFoldScores:
+    """Scores each fold of the data by a small network that was trained on the other folds.
 
-    Features are normalised; a network has one hidden layer of rectified units and is trained with Adam. After every epoch
-    all rows are scored, and the scores of the epoch that agrees with most given labels are kept: later ones have begun to
-    memorise wrong labels. Agreement is with the given labels, so that no clean labels are needed.
-    Every part has its share of every class. A class with a single row is unknown to the network that scores it.
+    Features are normalised. A network has one hidden layer of ReLU units and is trained with Adam. All rows are scored after
+    every epoch, and the scores of the epoch with the highest accuracy against the given labels are returned, because later
+    epochs memorise wrong labels. No clean labels are needed. Folds are stratified by class. If a class has a single row, the
+    network that scores the row has never seen the class.
 
-    For tables. For images and text train your own model in the same way, and give its scores to `suspects`.
+    Use it for tables. For images and text, cross-validate your own model and pass its scores to `suspects`.
 
     Args:
         features: (N, D) finite numbers.
         labels: (N,) given labels in 0..C−1.
         num_classes: C ≥ 2.
         loss: a key of `LOSSES` ("robust" needs C ≥ 3), a `Baseline`, or a function of scores (B, C) and labels
-            (B,) that gives losses (B,). Scores are normalised over the batch for baselines without a minimum.
-        folds: parts, at least 2 and at most N.
-        epochs: passes over the other parts, at most.
-        learning_rate: Adam's step size.
-        hidden: units of the hidden layer.
-        batch_size: rows in a step.
-        seed: of parts, starts and order.
-        progress: where to show how far it is.
+            (B,) that returns losses (B,). Baselines without a minimum use batch-normalised scores.
+        folds: number of folds, from 2 to N.
+        epochs: number of training epochs.
+        learning_rate: learning rate of Adam.
+        hidden: number of hidden units.
+        batch_size: rows per step and network.
+        seed: random seed of the folds, initial weights and batches.
+        progress: progress display.
 
     Raises:
-        TypeError: if `labels` are no integers or `features` no numbers.
+        TypeError: if `labels` are not integers or `features` not numbers.
         ValueError: if an argument is out of range, or scores are not finite because the learning rate is too large.
 
     Example:
@@ -78,33 +78,33 @@ def out_of_fold_scores(
         >>> clean = torch.arange(200) % 2
         >>> points = 6 * clean.unsqueeze(1) + torch.randn(200, 2, generator=torch.Generator().manual_seed(0))
         >>> noisy = symmetric(clean, 0.1, num_classes=2, seed=0)
-        >>> found = out_of_fold_scores(points, noisy.labels, num_classes=2)
-        >>> flagging_auc(suspects(found.scores, noisy.labels).suspicion, noisy.labels != clean) > 0.98
+        >>> result = out_of_fold_scores(points, noisy.labels, num_classes=2)
+        >>> flagging_auc(suspects(result.scores, noisy.labels).suspicion, noisy.labels != clean) > 0.98
         True
 
-    Cost: `epochs` passes over folds − 1 times the data, on one CPU core; about a second for 2,000 rows and ten for 20,000
-    with the default settings. The same numbers on every run on a machine.
+    Cost: `epochs` passes over folds − 1 times the data, on one CPU core: about 1 s for 2,000 rows and 10 s for 20,000 rows
+    with the default settings. Runs on the same machine give identical results.
     """
     _check_settings(num_classes, learning_rate, seed, epochs=epochs, hidden=hidden, batch_size=batch_size)
     criterion = named_loss(loss, num_classes)
     inputs = normalised(features)
-    given = as_labels(labels, num_classes).cpu()
-    one_per_row(given, len(inputs), "features")
+    targets = as_labels(labels, num_classes).cpu()
+    check_one_per_row(targets, len(inputs), "features")
     if isinstance(folds, bool) or not isinstance(folds, int) or not 2 <= folds <= len(inputs):
         must = f"be an integer from 2 to the number of rows, {len(inputs)}"
         raise ValueError(complaint("folds", must, repr(folds), "5 or 10 are usual"))
     generator = stream_for("folds", seed)
-    fold = _split(given, folds, generator)
+    fold = _split(targets, folds, generator)
     networks = FoldNetworks(folds, (inputs.shape[1], hidden, num_classes), generator, criterion.is_normed)
-    others = [(fold != number).nonzero().squeeze(1) for number in range(folds)]
-    best, agreement = torch.empty(0), []
-    shown = Progress(io.StringIO()) if progress is None else progress
-    with one_thread(), shown.part(f"{folds} networks", epochs, "epochs") as part:
+    training_rows = [(fold != index).nonzero().squeeze(1) for index in range(folds)]
+    best_scores, agreement = torch.empty(0), []
+    display = Progress(io.StringIO()) if progress is None else progress
+    with one_thread(), display.part(f"{folds} networks", epochs, "epochs") as part:
         for _ in train_epochs(
             networks,
             inputs,
-            given,
-            others,
+            targets,
+            training_rows,
             criterion,
             learning_rate=learning_rate,
             epochs=epochs,
@@ -112,45 +112,45 @@ def out_of_fold_scores(
             generator=generator,
         ):
             scores = _held_out(networks, inputs, fold)
-            agreement.append(float((scores.argmax(1) == given).double().mean()))
-            # The earliest of equals: it has had less time to memorise wrong labels.
+            agreement.append(float((scores.argmax(1) == targets).double().mean()))
+            # Ties go to the earliest epoch, which has memorised the fewest wrong labels.
             if agreement[-1] > max(agreement[:-1], default=-1.0):
-                best = scores
+                best_scores = scores
             part.advance()
-    return OutOfFold(best, fold, tuple(agreement), 1 + agreement.index(max(agreement)))
+    return OutOfFoldScores(best_scores, fold, tuple(agreement), 1 + agreement.index(max(agreement)))
 
 
-def _split(given: Tensor, folds: int, generator: torch.Generator) -> Tensor:
-    """(N,) the part of every row: sizes differ by one at most, and so do those of a class in each of them."""
-    shuffled = torch.randperm(len(given), generator=generator)
-    by_class = shuffled[given[shuffled].sort(stable=True).indices]
-    fold = torch.empty_like(given)
-    fold[by_class] = torch.arange(len(given)) % folds
+def _split(targets: Tensor, folds: int, generator: torch.Generator) -> Tensor:
+    """Returns the stratified fold (N,) of every row; sizes of folds, in total and per class, differ by at most one."""
+    shuffled = torch.randperm(len(targets), generator=generator)
+    sorted_by_class = shuffled[targets[shuffled].sort(stable=True).indices]
+    fold = torch.empty_like(targets)
+    fold[sorted_by_class] = torch.arange(len(targets)) % folds
     return fold
 
 
 @torch.no_grad()
 def _held_out(networks: FoldNetworks, inputs: Tensor, fold: Tensor) -> Tensor:
-    """(N, C): every row scored by the network of its own part."""
+    """Returns the scores (N, C) of every row by the network that was not trained on its fold."""
     scores = torch.empty(len(inputs), networks.parameters[-1].shape[-1])
-    for number in range(len(networks.parameters[0])):
-        rows = (fold == number).nonzero().squeeze(1)
-        scores[rows] = networks.scores_of(number, inputs[rows])
-    holds("scores", scores.isfinite(), "stay finite while networks are trained", "lower the learning rate")
+    for index in range(len(networks.parameters[0])):
+        rows = (fold == index).nonzero().squeeze(1)
+        scores[rows] = networks.scores_of(index, inputs[rows])
+    holds("scores", scores.isfinite(), "stay finite during training", "lower the learning rate")
     return scores
 
 
 def normalised(features: Numbers) -> Tensor:
-    """(N, D) float32 with mean 0 and spread 1 in every column."""
-    rows = Features.prepared(features, "normalised")
+    """Returns the features (N, D) in float32, with mean 0 and standard deviation 1 in every column."""
+    rows = Features.prepare(features, "normalised")
     return torch.cat([part.float() for part in rows.chunks()]) if len(features) else torch.empty(0, rows.width)
 
 
 def _check_settings(num_classes: int, learning_rate: float, seed: int, **counts: int) -> None:
-    """Raises unless all of them are in range."""
+    """Raises unless all arguments are in range."""
     check_num_classes(num_classes)
     check_seed(seed)
-    positive("learning_rate", learning_rate, "pass Adam's step size, 0.003 for example")
+    positive("learning_rate", learning_rate, "0.003 is the default")
     for name, count in counts.items():
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise ValueError(complaint(name, "be an integer of at least 1", repr(count), "raise it"))

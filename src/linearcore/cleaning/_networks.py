@@ -1,4 +1,4 @@
-"""One small network for every fold, trained side by side: batched matrix products instead of a loop over the folds."""
+"""One small network per fold, all trained together with batched matrix products."""
 
 from collections.abc import Iterator
 
@@ -11,39 +11,39 @@ from linearcore.heads import NormedStack
 
 
 class FoldNetworks:
-    """K networks with one hidden layer of rectified units, each with a start of its own.
+    """K networks with one hidden layer of ReLU units and different initial weights.
 
     Args:
-        folds: K.
-        sizes: inputs, hidden units, outputs.
-        generator: where the starts are drawn from.
-        is_normed: whether they end in `linearcore.NormedScores`.
+        folds: number of networks, K.
+        sizes: number of inputs, hidden units and outputs.
+        generator: random generator of the initial weights.
+        is_normed: whether the last layer is `linearcore.NormedScores`.
     """
 
     def __init__(self, folds: int, sizes: tuple[int, int, int], generator: torch.Generator, is_normed: bool = False) -> None:
         self.parameters: list[Tensor] = []
         inputs, hidden, outputs = sizes
-        for width, above in ((inputs, hidden), (hidden, outputs)):
-            # Uniform in ±1/√width, as torch.nn.Linear starts; the last row is the bias.
-            start = (2 * torch.rand(folds, width + 1, above, generator=generator) - 1) / max(1, width) ** 0.5
+        for fan_in, fan_out in ((inputs, hidden), (hidden, outputs)):
+            # Uniform in ±1/√fan_in, as in torch.nn.Linear; the last row is the bias.
+            start = (2 * torch.rand(folds, fan_in + 1, fan_out, generator=generator) - 1) / max(1, fan_in) ** 0.5
             self.parameters += [start[:, :-1].clone().requires_grad_(), start[:, -1:].clone().requires_grad_()]
         self.norm = NormedStack(folds, outputs) if is_normed else None
 
     def scores(self, inputs: Tensor) -> Tensor:
-        """Scores (K, B, C) of inputs (K, B, D) to train on, each network its own."""
+        """Returns the training scores (K, B, C) of inputs (K, B, D), a batch for each network."""
         first, first_bias, second, second_bias = self.parameters
         hidden = torch.baddbmm(first_bias, inputs, first).relu()
         if self.norm is None:
             return torch.baddbmm(second_bias, hidden, second)
-        # The norm removes any bias. Its gradient would be rounding alone, which Adam makes as large as any other.
+        # Batch normalisation removes the bias. Its gradient is then rounding noise, from which Adam would make full steps.
         normed: Tensor = self.norm(torch.bmm(hidden, second))
         return normed
 
     def scores_of(self, fold: int, inputs: Tensor) -> Tensor:
-        """Scores (B, C) of inputs (B, D) by one of them."""
+        """Returns the scores (B, C) of inputs (B, D) by one network."""
         first, first_bias, second, second_bias = (parameter[fold] for parameter in self.parameters)
         hidden = torch.addmm(first_bias, inputs, first).relu()
-        return torch.addmm(second_bias, hidden, second) if self.norm is None else self.norm.of(fold, hidden @ second)
+        return torch.addmm(second_bias, hidden, second) if self.norm is None else self.norm.evaluate(fold, hidden @ second)
 
 
 def train_epochs(
@@ -58,22 +58,22 @@ def train_epochs(
     batch_size: int,
     generator: torch.Generator,
 ) -> Iterator[int]:
-    """Trains every network with Adam on the rows of its own part, and yields the number of each finished epoch.
+    """Trains every network with Adam on its own rows, and yields the number of each finished epoch.
 
     Args:
         networks: K networks, trained in place.
         inputs: (N, D).
         labels: (N,).
-        parts: K vectors of row numbers. Where their lengths differ, all epochs are as long as the shortest, and an epoch
-            leaves out other rows of the longer ones than the last did.
-        loss: the loss of each row; every network minimises its mean over the batch.
-        learning_rate: Adam's step size.
-        epochs: passes.
-        batch_size: rows of every network in a step.
-        generator: where the order of the rows is drawn from.
+        parts: K vectors of row indices, the training rows of each network. If their lengths differ, an epoch has as many
+            rows as the shortest, and skips a random choice of the other rows.
+        loss: loss of each row; every network minimises its mean over the batch.
+        learning_rate: learning rate of Adam.
+        epochs: number of epochs.
+        batch_size: rows per step and network.
+        generator: random generator of the order of the rows.
 
     Raises:
-        ValueError: if the loss gives anything but one number a row.
+        ValueError: if the loss does not return one number per row.
     """
     optimizer = torch.optim.Adam(networks.parameters, lr=learning_rate, fused=True)
     shortest = min(map(len, parts))
@@ -83,9 +83,9 @@ def train_epochs(
             losses = loss(networks.scores(inputs[rows]).flatten(0, 1), labels[rows].flatten())
             if losses.shape != (rows.numel(),):
                 advice = 'pass a loss with reduction="none"'
-                raise ValueError(complaint("loss", "give one number a row", f"shape {tuple(losses.shape)}", advice))
+                raise ValueError(complaint("loss", "return one number per row", f"shape {tuple(losses.shape)}", advice))
             optimizer.zero_grad()
-            # No network has weights in common with another: the gradient of the sum is each network's own.
+            # The networks share no weights, so the gradient of the sum contains the gradient of each network.
             (losses.sum() / rows.shape[1]).backward()
             optimizer.step()
         yield epoch

@@ -1,4 +1,4 @@
-"""Which given labels look wrong, judged by the scores of a model."""
+"""Ranks given labels by suspicion, from the scores of a model."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -7,28 +7,28 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
-from linearcore._arrays import CHUNK, Labels, Numbers, as_labels, one_per_row
+from linearcore._arrays import CHUNK, Labels, Numbers, as_labels, check_one_per_row
 from linearcore._checks import between, complaint, holds, one_of
 
-#: Measures of suspicion that are computed from scores, with what they mean.
+#: Measures of suspicion and their meaning.
 MEASURES: Mapping[str, str] = MappingProxyType(
     {
-        "margin": "how far the best other label's score is above the given one's; below 0 the given one is preferred",
-        "log_odds": "log-odds against the given label; below 0 it is likelier than all others together",
+        "margin": "score of the best other label minus score of the given label; negative if the given label is preferred",
+        "log_odds": "log-odds against the given label; negative if it is more likely than all other labels together",
     }
 )
 
 
 @dataclass(frozen=True, eq=False)
 class Suspects:
-    """Given labels, ranked by suspicion.
+    """A ranking of the given labels by suspicion.
 
     Attributes:
-        suspicion: (N,) float64, the larger the more suspicious. ±inf where a score is −inf.
-        order: (N,) int64, row numbers, the most suspicious first; ties in the order of the data.
-        suggested: (N,) int64, the best class other than the given one, whether or not the model prefers it; the given one
-            where all other classes are masked out.
-        margin: (N,) float64, max_{v≠y} s_v − s_y: positive where the model prefers another label to the given one.
+        suspicion: (N,) float64, larger is more suspicious; may be ±inf if a score is −inf.
+        order: (N,) int64, row indices, the most suspicious first; ties keep the order of the data.
+        suggested: (N,) int64, the best class other than the given one, even if the model prefers the given one; the given
+            class if all other classes are masked out.
+        margin: (N,) float64, max_{v≠y} s_v − s_y: positive if the model prefers another label.
     """
 
     suspicion: Tensor
@@ -42,84 +42,85 @@ class Suspects:
     def __len__(self) -> int:
         return len(self.suspicion)
 
-    def flag(self, *, share: float | None = None, count: int | None = None) -> Tensor:
-        """Marks the most suspicious rows.
+    def flag(self, *, fraction: float | None = None, count: int | None = None) -> Tensor:
+        """Returns a mask of the most suspicious rows.
 
         Args:
-            share: mark this share of the rows, rounded to whole rows.
-            count: mark so many rows; exactly one of the two is given.
+            fraction: fraction of the rows to flag, rounded to whole rows.
+            count: number of rows to flag; pass exactly one of the two.
 
         Returns:
-            (N,) bool, True where a label should be looked at. The marks of a smaller number are among those of a larger one.
+            (N,) bool, True for flagged rows. A larger number flags the same rows and more.
 
         Raises:
-            ValueError: if both or none are given, or there are not so many rows.
+            ValueError: if both or neither are given, or there are fewer rows than `count`.
         """
-        if (share is None) == (count is None):
-            got = "neither" if share is None else "both"
+        if (fraction is None) == (count is None):
+            got = "neither" if fraction is None else "both"
             must = "be given, or else `count`, and not both"
-            raise ValueError(complaint("share", must, got, "pass share=0.1 or count=50 for example"))
+            raise ValueError(complaint("fraction", must, got, "pass fraction=0.1 or count=50 for example"))
         rows = len(self)
-        if share is not None:
-            count = int(between("share", share, 0, 1, "pass 0.1 for a tenth of the rows") * rows + 0.5)
+        if fraction is not None:
+            count = int(between("fraction", fraction, 0, 1, "pass 0.1 for a tenth of the rows") * rows + 0.5)
         if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= rows:
             raise ValueError(complaint("count", f"be an integer in 0..{rows}", repr(count), "there are no more rows"))
-        marks = torch.zeros(rows, dtype=torch.bool, device=self.order.device)
-        marks[self.order[:count]] = True
-        return marks
+        is_flagged = torch.zeros(rows, dtype=torch.bool, device=self.order.device)
+        is_flagged[self.order[:count]] = True
+        return is_flagged
 
 
-def suspects(scores: Numbers, labels: Labels, *, by: str | Numbers = "margin") -> Suspects:
+def suspects(scores: Numbers, labels: Labels, *, measure: str | Numbers = "margin") -> Suspects:
     """Ranks given labels by how strongly a model's scores disagree with them.
 
-    A model agrees with the labels that it has memorised. So take scores from a model that was not trained on the row
-    (`out_of_fold_scores`), or from one that was stopped early or trained with a robust loss. For scores s and
-    given label y, by measure:
+    A model agrees with labels that it has memorised. So use scores of a model that was not trained on the row
+    (`out_of_fold_scores`), that was stopped early, or that was trained with a robust loss. With scores s, given label y and
+    p = softmax(s), the measures are
 
-        margin     max_{v≠y} s_v − s_y             how far the best other class is ahead
-        log_odds   logsumexp_{v≠y} s_v − s_y       the same for all others together: log((1 − p_y)/p_y), p the softmax
+        margin     max_{v≠y} s_v − s_y
+        log_odds   logsumexp_{v≠y} s_v − s_y = log((1 − p_y)/p_y)
 
-    `margin` keeps its order when all scores are multiplied by a constant, and so suits losses whose scores are no
-    log-probabilities. `log_odds` has the order of 1 − p_y ("self-confidence"), and that of the cross-entropy −log p_y, but
-    tells rows apart for which these round to 0 or 1. With two classes both measures are the same.
+    The ranking by `margin` does not change if all scores are multiplied by a constant, so it suits losses whose scores are
+    not log-probabilities. `log_odds` gives the same ranking as 1 − p_y ("self-confidence") and as the cross-entropy −log
+    p_y, but also ranks rows where p_y rounds to 0 or 1. For two classes both measures are equal.
 
     Args:
         scores: (N, C), C ≥ 2, any real dtype: logits or log-probabilities. Classes with score −inf are masked out.
         labels: (N,) given labels in 0..C−1.
-        by: "margin", "log_odds", or numbers (N,) of your own, larger is more suspicious: losses, or their mean over epochs.
+        measure: "margin", "log_odds", or your own numbers (N,), larger is more suspicious, such as losses or mean losses.
 
     Returns:
         Suspicion, order, suggested labels and margins, on the device of `scores`; on the CPU for arrays.
 
     Raises:
-        TypeError: if `scores` are no real numbers or `labels` no integers.
-        ValueError: if shapes do not fit, labels are out of range, a score is NaN or +inf, or a row has no class at all.
+        TypeError: if `scores` are not real numbers or `labels` not integers.
+        ValueError: if shapes do not match, labels are out of range, a score is NaN or +inf, or a row is fully masked out.
 
     Example:
         >>> scores = torch.tensor([[4.0, 1.0, 0.0], [0.0, 3.0, 0.5], [1.0, 0.5, 1.5]])
-        >>> found = suspects(scores, [0, 2, 0])
-        >>> found.order, found.suggested, found.margin
+        >>> ranking = suspects(scores, [0, 2, 0])
+        >>> ranking.order, ranking.suggested, ranking.margin
         (tensor([1, 2, 0]), tensor([1, 1, 2]), tensor([-3.0000,  2.5000,  0.5000], dtype=torch.float64))
-        >>> found.flag(count=1)
+        >>> ranking.flag(count=1)
         tensor([False,  True, False])
 
-    Cost: O(N·C) time; some rows at a time are in memory as float64.
+    Cost: O(N·C) time; rows are converted to float64 in chunks.
     """
-    table = _checked_scores(scores)
-    given = as_labels(labels, table.shape[1])
-    one_per_row(given, len(table), "scores")
-    given = given.to(table.device)
-    if isinstance(by, str):
-        one_of("by", by, MEASURES, "or pass one number for every row")
-    rows = [_judged(part, own) for part, own in _chunks(table, given)]
+    checked_scores = _checked_scores(scores)
+    targets = as_labels(labels, checked_scores.shape[1])
+    check_one_per_row(targets, len(checked_scores), "scores")
+    targets = targets.to(checked_scores.device)
+    if isinstance(measure, str):
+        one_of("measure", measure, MEASURES, "or pass one number for every row")
+    rows = [_measure(chunk, chunk_targets) for chunk, chunk_targets in _chunks(checked_scores, targets)]
     margin, log_odds, suggested = (torch.cat(parts) for parts in zip(*rows, strict=True))
-    if isinstance(by, str):
-        return Suspects(margin if by == "margin" else log_odds, suggested, margin)
-    return Suspects(one_number_a_row("by", by, len(table)).to(table.device), suggested, margin)
+    if isinstance(measure, str):
+        return Suspects(margin if measure == "margin" else log_odds, suggested, margin)
+    suspicion = one_number_per_row("measure", measure, len(checked_scores))
+    return Suspects(suspicion.to(checked_scores.device), suggested, margin)
 
 
-def one_number_a_row(name: str, numbers: Numbers, rows: int | None = None) -> Tensor:
-    """Returns `numbers` as a float64 vector, or raises unless they are real, none of them NaN, and as many as `rows`."""
+def one_number_per_row(name: str, numbers: Numbers, rows: int | None = None) -> Tensor:
+    """Returns `numbers` as a float64 vector; raises unless they are real, not NaN, and one for each of the `rows`."""
     tensor = _real(name, numbers).detach().double()
     if tensor.ndim != 1 or rows not in (None, len(tensor)):
         must = f"have shape ({'N' if rows is None else rows},)"
@@ -129,16 +130,16 @@ def one_number_a_row(name: str, numbers: Numbers, rows: int | None = None) -> Te
 
 
 def _checked_scores(scores: Numbers) -> Tensor:
-    """`scores` as a tensor with a row for every label and at least two columns."""
-    table = _real("scores", scores).detach()
-    if table.ndim != 2 or table.shape[1] < 2:
+    """Returns `scores` as a tensor; raises unless it has two dimensions and at least two columns."""
+    tensor = _real("scores", scores).detach()
+    if tensor.ndim != 2 or tensor.shape[1] < 2:
         advice = "pass one row for every label and one column for every class"
-        raise ValueError(complaint("scores", "have shape (N, C) with C ≥ 2", tuple(table.shape), advice))
-    return table
+        raise ValueError(complaint("scores", "have shape (N, C) with C ≥ 2", tuple(tensor.shape), advice))
+    return tensor
 
 
 def _real(name: str, numbers: Numbers) -> Tensor:
-    """A tensor of real numbers."""
+    """Returns `numbers` as a tensor; raises unless they are real."""
     try:
         tensor = torch.as_tensor(numbers)
     except (TypeError, ValueError, RuntimeError):
@@ -149,22 +150,22 @@ def _real(name: str, numbers: Numbers) -> Tensor:
     return tensor
 
 
-def _chunks(table: Tensor, given: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """Some rows at a time; one empty part where there are none."""
-    step = max(1, CHUNK // table.shape[1])
-    for start in range(0, max(1, len(table)), step):
-        yield table[start : start + step].double(), given[start : start + step]
+def _chunks(scores: Tensor, targets: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yields chunks of rows in float64; one empty chunk if there are no rows."""
+    step = max(1, CHUNK // scores.shape[1])
+    for start in range(0, max(1, len(scores)), step):
+        yield scores[start : start + step].double(), targets[start : start + step]
 
 
-def _judged(scores: Tensor, given: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Margin, log-odds and best other class of some rows, in float64."""
+def _measure(scores: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns margin, log-odds and best other class of each row, in float64."""
     holds("scores", ~scores.isnan() & (scores < torch.inf), "be numbers below +inf", "find out where NaN or inf comes from")
-    is_empty = (scores == -torch.inf).all(1)
-    holds("scores", ~is_empty, "have a finite entry in every row", "take out rows of −inf alone")
-    own = given.unsqueeze(1)
-    score = scores.gather(1, own).squeeze(1)
-    others = scores.scatter(1, own, -torch.inf)
-    best, suggested = others.max(1)
-    # Where the given class is the only one, `max` names whichever comes first.
-    suggested = torch.where(best == -torch.inf, given, suggested)
-    return best - score, others.logsumexp(1) - score, suggested
+    is_fully_masked = (scores == -torch.inf).all(1)
+    holds("scores", ~is_fully_masked, "have a finite entry in every row", "remove rows that are −inf only")
+    index = targets.unsqueeze(1)
+    target_score = scores.gather(1, index).squeeze(1)
+    other_scores = scores.scatter(1, index, -torch.inf)
+    best_other, suggested = other_scores.max(1)
+    # If all other classes are masked out, the index of the maximum is arbitrary.
+    suggested = torch.where(best_other == -torch.inf, targets, suggested)
+    return best_other - target_score, other_scores.logsumexp(1) - target_score, suggested

@@ -14,27 +14,27 @@ from linearcore.surrogates import BASES, CLASSICAL, LinearCore, Surrogate
 
 
 def certify(
-    form: Annotated[str, typer.Option(help=f"{', '.join((*FORMS, *STRUCTURED_FORMS))}.")] = "logodds",
+    form: Annotated[str, typer.Option(help=f"Form of the loss: {', '.join((*FORMS, *STRUCTURED_FORMS))}.")] = "logodds",
     as_sum: Annotated[
-        bool, typer.Option("--sum", help="The sum over competitors, as in the paper, instead of the mean.")
+        bool, typer.Option("--sum", help="Use the sum over competitors, as in the paper, instead of the mean.")
     ] = False,
     classes: Annotated[int, typer.Option(help="Number of classes, or of tags with --length.")] = 3,
     base: Annotated[str, typer.Option(help=f"Base of the linear-core surrogate: {', '.join(BASES)}.")] = "logistic",
-    tau: Annotated[float, typer.Option(help="Half-width of the core.")] = 1.0,
-    sides: Annotated[int, typer.Option(help="1 or 2.")] = 1,
-    sharpness: Annotated[float, typer.Option(help="How fast the tail bends.")] = 1.0,
-    classical: Annotated[str, typer.Option(help=f"A classical surrogate instead: {', '.join(CLASSICAL)}.")] = "",
-    length: Annotated[int, typer.Option(help="Sites of a sequence, for structured forms.")] = 1,
-    cost: Annotated[str, typer.Option(help=f"{', '.join(COSTS)}.")] = "zero-one",
-    family: Annotated[str, typer.Option(help="Scores the model can give: free, unary or chain.")] = "free",
-    starts: Annotated[int, typer.Option(help="How hard to search where no theorem decides.")] = 300,
-    seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the report.")] = False,
+    tau: Annotated[float, typer.Option(help="End τ of the linear core.")] = 1.0,
+    sides: Annotated[int, typer.Option(help="Number of tails of the surrogate, 1 or 2.")] = 1,
+    sharpness: Annotated[float, typer.Option(help="Curvature factor of the tail.")] = 1.0,
+    classical: Annotated[str, typer.Option(help=f"Use a classical surrogate: {', '.join(CLASSICAL)}.")] = "",
+    length: Annotated[int, typer.Option(help="Sequence length, for structured forms.")] = 1,
+    cost: Annotated[str, typer.Option(help=f"Target cost: {', '.join(COSTS)}.")] = "zero-one",
+    family: Annotated[str, typer.Option(help="Class of score functions: free, unary or chain.")] = "free",
+    starts: Annotated[int, typer.Option(help="Number of starting points of the search.")] = 300,
+    seed: Annotated[int, typer.Option(help="Random seed of the search.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what a loss guarantees: convex? smooth? consistent? is there a linear bound?
+    """Report convexity, smoothness, consistency and linear regret bound of a loss.
 
-    Where a theorem decides, it is named with its constant. Where none does, a search looks for a distribution at which a
-    wrong answer costs almost no surrogate regret, solves it to a certificate, and prints it so that anyone can re-check.
+    If a theorem applies, its constant is printed. Otherwise a numerical search looks for a counterexample, a distribution at
+    which a wrong prediction has almost no surrogate regret, and prints the worst distribution found.
 
     \b
     Examples
@@ -50,18 +50,18 @@ def certify(
     with usage_errors():
         surrogate = _surrogate(classical, base, tau, sides, sharpness)
         if classes < 2:
-            raise ValueError(complaint("--classes", "be at least 2", classes, "there is nothing to choose from"))
+            raise ValueError(complaint("--classes", "be at least 2", classes, "pass the number of classes"))
         outputs = Sequences(classes, length)
-        chosen = named_form(form)
+        form_object = named_form(form)
         if as_sum:
-            mean, chosen = chosen, chosen.normalized(False)
-            if chosen == mean:
-                advice = "leave it out, or take pairwise, centered, local-pairwise or local-centered"
-                raise ValueError(complaint("--sum", "go with a form that is a mean over competitors", form, advice))
-        Problem(chosen, outputs, cost, family)
+            mean, form_object = form_object, form_object.normalized(False)
+            if form_object == mean:
+                advice = "omit it, or use pairwise, centered, local-pairwise or local-centered"
+                raise ValueError(complaint("--sum", "be used with a form that is a mean over competitors", form, advice))
+        Problem(form_object, outputs, cost, family)
         if starts < 1:
             raise ValueError(f"`--starts` must be at least 1, got {starts}; 300 is the default")
-    certificate = run(surrogate, chosen, outputs=outputs, cost=cost, family=family, starts=starts, seed=seed)
+    certificate = run(surrogate, form_object, outputs=outputs, cost=cost, family=family, starts=starts, seed=seed)
     typer.echo(json.dumps(certificate.to_json(), ensure_ascii=False) if as_json else str(certificate))
 
 
@@ -70,9 +70,7 @@ def _surrogate(classical: str, base: str, tau: float, sides: int, sharpness: flo
     if not classical:
         return core
     if core != LinearCore():
-        raise ValueError(
-            f"`--classical` must stand alone, got {core} as well; leave out --base, --tau, --sides and --sharpness"
-        )
+        raise ValueError(f"`--classical` must not be combined with {core}; omit --base, --tau, --sides and --sharpness")
     if classical not in CLASSICAL:
         raise ValueError(f"`--classical` must be one of {', '.join(CLASSICAL)}, got {classical!r}; choose one of these")
     return CLASSICAL[classical]

@@ -13,55 +13,53 @@ from linearcore._checks import complaint, one_of
 from linearcore.cleaning import LOSSES, MEASURES, Findings, Table, find_wrong_labels, read_table
 from linearcore.cli._usage import usage_errors
 
-#: Networks have learned next to nothing if they avoid less than this share of the mistakes that one makes by always saying
-#: the most frequent label.
-TOO_LITTLE = 0.1
-#: How a message of the library says it, and how the command does.
-_WORDS = {
-    "`learning_rate`": "`--rate`",
-    "lower the learning rate": "lower the learning rate with --rate",
-    **{f"`{name}`": f"`--{name}`" for name in ("loss", "by", "folds", "epochs", "seed")},
+#: The report warns if the networks avoid less than this fraction of the errors of always predicting the majority label.
+MIN_ERROR_REDUCTION = 0.1
+#: Argument names in messages of the library, and the option names that replace them.
+_OPTION_NAMES = {
+    "`learning_rate`": "`--lr`",
+    "lower the learning rate": "lower the learning rate with --lr",
+    **{f"`{name}`": f"`--{name}`" for name in ("loss", "measure", "folds", "epochs", "seed")},
 }
 
 
 def suspects(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A CSV file with a header; plain, or .gz, .xz, .bz2.")],
-    label: Annotated[str, typer.Option(metavar="COLUMN", help="The column with the labels.")],
-    top: Annotated[int, typer.Option(metavar="N", help="How many rows to show.")] = 20,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="CSV file with a header, or its .gz, .xz or .bz2.")],
+    label: Annotated[str, typer.Option(metavar="COLUMN", help="Name of the label column.")],
+    top: Annotated[int, typer.Option(metavar="N", help="Number of rows to show.")] = 20,
     out: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write the whole file with rank, suspicion and suggested label, which is the given one where the networks "
-            "agree with it; packed if the name ends in .gz, .xz, .bz2.",
+            help="Write the table with rank, suspicion and suggested label. Compressed if named .gz, .xz or .bz2.",
         ),
     ] = None,
     ignore: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN", help="A column to leave out, such as a name; may be repeated.")
+        list[str] | None, typer.Option(metavar="COLUMN", help="Column to drop, such as a name. Can be repeated.")
     ] = None,
     categorical: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="A column of categories that look like numbers; may be repeated."),
+        list[str] | None, typer.Option(metavar="COLUMN", help="Numeric column to treat as categorical. Can be repeated.")
     ] = None,
-    delimiter: Annotated[str, typer.Option(metavar="CHARACTER", help="What stands between two fields; \\t is a tab.")] = ",",
+    delimiter: Annotated[str, typer.Option(metavar="CHARACTER", help="Field separator; \\t is a tab.")] = ",",
     loss: Annotated[
         str,
         typer.Option(
             metavar="NAME",
-            help=f"One of {', '.join(LOSSES)}; robust needs three labels or more.",
+            help=f"Training loss, one of {', '.join(LOSSES)}. robust needs at least three classes.",
         ),
     ] = "gce",
-    by: Annotated[str, typer.Option(metavar="NAME", help=f"Measure of suspicion: {' or '.join(MEASURES)}.")] = "margin",
-    folds: Annotated[int, typer.Option(metavar="N", help="Parts; each is scored by a network trained on the others.")] = 5,
-    epochs: Annotated[int, typer.Option(metavar="N", help="Passes over the data, at most.")] = 30,
-    rate: Annotated[float, typer.Option(metavar="NUMBER", help="Learning rate.")] = 0.003,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of parts, starts and order.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
+    measure: Annotated[str, typer.Option(metavar="NAME", help=f"Measure of suspicion: {' or '.join(MEASURES)}.")] = "margin",
+    folds: Annotated[int, typer.Option(metavar="N", help="Number of cross-validation folds.")] = 5,
+    epochs: Annotated[int, typer.Option(metavar="N", help="Number of training epochs.")] = 30,
+    lr: Annotated[float, typer.Option(metavar="NUMBER", help="Learning rate.")] = 0.003,
+    seed: Annotated[int, typer.Option(metavar="N", help="Random seed.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Find rows of a CSV file whose label looks wrong.
 
-    Small networks are trained on the other columns, each row is scored by one that did not see it, and rows are ranked by
-    how far another label is ahead of the given one. Columns of words become categories. The file itself is not changed.
+    Small networks are trained on the other columns by cross-validation, so each row is scored by a network that was not
+    trained on it. Rows are ranked by the margin between the best other label and the given label. Text columns are treated
+    as categorical. The input file is not changed.
 
     \b
     Examples
@@ -71,8 +69,8 @@ def suspects(
     """
     from linearcore.runtime import Progress
 
-    # Around the training, too: what it raises is about an option, a column, or a learning rate at which it diverges.
-    with usage_errors(), _named_as_options():
+    # Includes the training, which raises ValueError only for an option, a column, or a learning rate that is too large.
+    with usage_errors(), _option_names():
         one_of("--loss", loss, LOSSES)
         if top < 0:
             raise ValueError(f"`--top` must be at least 0, got {top}; pass 20 for example")
@@ -80,105 +78,108 @@ def suspects(
         if out is not None:
             _check_out(out, table)
         with Progress() as progress:
-            found = find_wrong_labels(
-                table, label, by=by, loss=loss, folds=folds, epochs=epochs, learning_rate=rate, seed=seed,
+            findings = find_wrong_labels(
+                table, label, measure=measure, loss=loss, folds=folds, epochs=epochs, learning_rate=lr, seed=seed,
                 ignore=tuple(ignore or ()), categorical=tuple(categorical or ()), progress=progress,
             )  # fmt: skip
         if out is not None:
-            found.write(out)
+            findings.write(out)
     if as_json:
-        settings = {"label": label, "loss": loss, "by": by, "folds": folds, "epochs": epochs, "rate": rate, "seed": seed}
-        typer.echo(json.dumps(_plain(found, settings, top), ensure_ascii=False))
+        settings = {"label": label, "loss": loss, "measure": measure, "folds": folds, "epochs": epochs, "lr": lr}
+        settings |= {"seed": seed}
+        typer.echo(json.dumps(_to_json(findings, settings, top), ensure_ascii=False))
     else:
-        _show(found, top, by, out)
+        _print_report(findings, top, measure, out)
 
 
 def _check_out(out: Path, table: Table) -> None:
-    """Raises unless the ranked table can go there: training first and failing then would be a waste."""
+    """Raises before the training if the output file cannot be written."""
     if out.exists() and out.samefile(table.name):
-        raise ValueError(complaint("--out", "be another file than the one that is read", out, "name a new file"))
+        raise ValueError(complaint("--out", "be another file than the input file", out, "name a new file"))
     if out.is_dir():
         raise ValueError(complaint("--out", "be a file", f"the folder {out}", "name a file in it"))
     if not out.parent.is_dir():
-        raise ValueError(complaint("--out", "be a file in a folder that is there", out, "make the folder, or name another"))
+        raise ValueError(complaint("--out", "be a file in an existing folder", out, "create the folder, or name another"))
 
 
 @contextmanager
-def _named_as_options() -> Iterator[None]:
-    """Inside, what the library says of its arguments is said of the options of the command."""
+def _option_names() -> Iterator[None]:
+    """Context manager that replaces argument names by option names in messages of ValueErrors."""
     try:
         yield
     except ValueError as error:
         text = str(error)
-        for argument, option in _WORDS.items():
+        for argument, option in _OPTION_NAMES.items():
             text = text.replace(argument, option)
         raise ValueError(text) from error
 
 
-def _plain(found: Findings, settings: dict[str, object], top: int) -> dict[str, object]:
-    """Everything the table says, as JSON values."""
+def _to_json(findings: Findings, settings: dict[str, object], top: int) -> dict[str, object]:
+    """Returns the content of the report as JSON values."""
     return {
-        "rows": len(found.table.rows),
-        "features": found.encoded.features.shape[1],
-        "classes": list(found.encoded.classes),
-        "agreement": round(found.agreement, 6),
-        "epoch": found.out_of_fold.epoch,
-        "most_frequent": round(found.majority[1], 6),
-        "prefer_another": found.prefer_another,
-        "single": [{"label": name, "line": line} for name, line in found.lonely],
+        "rows": len(findings.table.rows),
+        "features": findings.encoded.features.shape[1],
+        "classes": list(findings.encoded.classes),
+        "agreement": round(findings.agreement, 6),
+        "epoch": findings.out_of_fold.epoch,
+        "most_frequent": round(findings.majority[1], 6),
+        "num_disagreements": findings.num_disagreements,
+        "singleton_labels": [{"label": name, "line": line} for name, line in findings.singleton_labels],
         "settings": settings,
-        "suspects": [asdict(suspect) for suspect in found.worst(top)],
+        "suspects": [asdict(suspect) for suspect in findings.most_suspicious(top)],
     }
 
 
-def _show(found: Findings, top: int, by: str, out: Path | None) -> None:
-    """What was learned from, the worst rows, and how to read them."""
+def _print_report(findings: Findings, top: int, measure: str, out: Path | None) -> None:
+    """Prints the table of the most suspicious rows, with an explanation."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    encoded, rows = found.encoded, len(found.table.rows)
-    columns = _counted(len(encoded.numbers), "column of numbers", "columns of numbers")
+    encoded, rows = findings.encoded, len(findings.table.rows)
+    columns = _format_count(len(encoded.numbers), "numeric column")
     if encoded.categories:
-        columns += f", {_counted(len(encoded.categories), 'column of categories', 'columns of categories')}"
-    epochs = len(found.out_of_fold.agreement)
-    lines = [
-        f"{rows:,} rows, {len(encoded.classes)} labels; learned from {columns}.",
-        f"Networks that did not see a row agree with {_percent(found.agreement)} of the labels "
-        f"(after epoch {found.out_of_fold.epoch} of {epochs}).",
+        columns += f", {_format_count(len(encoded.categories), 'categorical column')}"
+    epochs, disagreements = len(findings.out_of_fold.agreement), findings.num_disagreements
+    lines_before = [
+        f"{rows:,} rows, {len(encoded.classes)} labels; features from {columns}.",
+        f"Networks that were not trained on a row agree with {_format_percent(findings.agreement)} of the labels "
+        f"(best epoch: {findings.out_of_fold.epoch} of {epochs}).",
     ]
     table = Table(title=f"The {min(top, rows)} most suspicious of {rows:,} rows")
     for head in ("line", "given", "suggested", "suspicion"):
         table.add_column(head, justify="left" if head in ("given", "suggested") else "right", no_wrap=head != "given")
-    for suspect in found.worst(top):
-        table.add_row(f"{suspect.line}", Text(suspect.given), Text(suspect.suggested), f"{suspect.suspicion:.2f}")
-    share = f"{found.prefer_another:,} rows ({_percent(found.prefer_another / rows)})"
-    after = [
-        *([f"suspicion: {MEASURES[by]}."] if top else []),
-        f"Another label is preferred in {share}. That is no estimate of how many are wrong: networks err, too. "
-        "Look from the top, and stop where most labels are right.",
+    for suspect in findings.most_suspicious(top):
+        labels = Text(suspect.given_label), Text(suspect.suggested_label)
+        table.add_row(f"{suspect.line}", *labels, f"{suspect.suspicion:.2f}")
+    lines_after = [
+        *([f"suspicion: {MEASURES[measure]}."] if top else []),
+        f"The networks prefer another label in {disagreements:,} rows ({_format_percent(disagreements / rows)}). This is "
+        "not the number of wrong labels, because networks err too. Check rows from the top until most labels are correct.",
     ]
-    if found.out_of_fold.epoch == epochs:
-        after.append(f"The networks were still getting better when they stopped: --epochs {2 * epochs} may find more.")
-    label, frequent = found.majority
-    if found.agreement < frequent + TOO_LITTLE * (1 - frequent):
-        after.append(
-            f"Beware: always saying {label!r} would agree with {_percent(frequent)}. "
-            "The other columns tell too little about the label for this list to mean much."
+    if findings.out_of_fold.epoch == epochs:
+        lines_after.append(f"The last epoch was the best: --epochs {2 * epochs} may find more.")
+    label, frequency = findings.majority
+    if findings.agreement < frequency + MIN_ERROR_REDUCTION * (1 - frequency):
+        lines_after.append(
+            f"Warning: always predicting {label!r} would agree with {_format_percent(frequency)}. "
+            "The other columns predict the label too poorly for a useful ranking."
         )
-    if found.lonely:
-        shown = ", ".join(f"{name!r} in line {line}" for name, line in found.lonely[:5])
-        more = f" and {len(found.lonely) - 5} more" if len(found.lonely) > 5 else ""
-        after.append(f"Labels of a single row, which may be misspelt: {shown}{more}.")
-    after.append("All rows, ranked: pass --out FILE." if out is None else f"All rows, with their rank: {out}.")
+    if singletons := findings.singleton_labels:
+        names = ", ".join(f"{name!r} in line {line}" for name, line in singletons[:5])
+        more = f" and {len(singletons) - 5} more" if len(singletons) > 5 else ""
+        lines_after.append(f"Labels that occur only once (possibly typos): {names}{more}.")
+    lines_after.append(
+        "Pass --out FILE to write all rows with their rank." if out is None else f"All rows with rank: {out}."
+    )
     console = Console(highlight=False)
-    for part in (*lines, *([table] if top else []), *after):
+    for part in (*lines_before, *([table] if top else []), *lines_after):
         console.print(part, markup=False, soft_wrap=isinstance(part, str))
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
+def _format_percent(fraction: float) -> str:
+    return f"{100 * fraction:.1f} %"
 
 
-def _counted(number: int, one: str, more: str) -> str:
-    return f"{number} {one if number == 1 else more}"
+def _format_count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

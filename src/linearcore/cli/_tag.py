@@ -1,4 +1,4 @@
-"""`linearcore tag train`, `tag predict` and `tag eval`."""
+"""The commands `linearcore tag train`, `tag predict` and `tag eval`."""
 
 import inspect
 import json
@@ -17,24 +17,27 @@ from linearcore.cli._usage import INTERRUPTED, UsageError, check_device, usage_e
 from linearcore.tagging import HeadSettings
 
 if TYPE_CHECKING:
-    from linearcore.tagging import Tagged, Tagger, Trained, Training
+    from linearcore.tagging import TaggedSentence, Tagger, Training, TrainingResult
     from linearcore.tagging.readers import Sentence, TagColumns
 
 tag = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
 
-#: How many options of `tag train` are about files; the help shows those of the head after them.
-_FILES = 4
-_FORMATS = "auto, conllu, columns, penn or brown."
-_FILE = "A file, plain or .xz, .gz, .zip; - is standard input."
-_CHAIN_RATE = (
-    "The chain's own scores learn at so many times the rate; by default 1. With --rank, 0.1 keeps them from outrunning the "
-    "words; on a transformer they may want more than 1."
+#: Number of file options of `tag train`; `--help` lists the options of the head after them.
+_NUM_FILE_OPTIONS = 4
+_FILE = "May be compressed (.xz, .gz, .zip); - is standard input."
+_FORMAT = "File format: auto, conllu, columns, penn or brown."
+_DEVICE = "Torch device, for example cpu or cuda:1."
+_CHECK_IDS = "Require consecutive CoNLL-U ids."
+_MODEL = "Folder written by `tag train`."
+_CHAIN_LR_SCALE = (
+    "Learning-rate multiplier for transition, start and end scores. Default: 1. Try 0.1 with --rank, more than 1 with a "
+    "transformer."
 )
 
 
 @tag.callback(invoke_without_command=True)
 def root(context: typer.Context) -> None:
-    """Train taggers for words in sentences, and use them.
+    """Train and use sequence taggers.
 
     \b
     Start with
@@ -47,10 +50,10 @@ def root(context: typer.Context) -> None:
 
 
 def _with_head_options(command: Callable[..., None]) -> Callable[..., None]:
-    """`command` with an option for each field of `HeadSettings` in the place of its `**head`, as typer reads signatures."""
-    *own, _ = (item.replace(kind=item.KEYWORD_ONLY) for item in inspect.signature(command).parameters.values())
+    """Replaces `**head` in the signature of `command`, which typer reads, by one option per field of `HeadSettings`."""
+    *parameters, _ = (item.replace(kind=item.KEYWORD_ONLY) for item in inspect.signature(command).parameters.values())
     types = get_type_hints(HeadSettings)
-    options = [
+    head_options = [
         inspect.Parameter(
             option.name,
             inspect.Parameter.KEYWORD_ONLY,
@@ -59,53 +62,59 @@ def _with_head_options(command: Callable[..., None]) -> Callable[..., None]:
         )
         for option in fields(HeadSettings)
     ]
-    options = [*own[:_FILES], *options, *own[_FILES:]]
-    command.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
-    command.__annotations__ = {option.name: option.annotation for option in options}
+    parameters[_NUM_FILE_OPTIONS:_NUM_FILE_OPTIONS] = head_options
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
 
 
 @tag.command()
 @_with_head_options
 def train(
-    train: Annotated[str, typer.Option(help=f"Sentences to learn from. {_FILE}")],
+    train: Annotated[str, typer.Option(help=f"Training file. {_FILE}")],
     out: Annotated[Path, typer.Option(help="Folder for the tagger.")],
     tag: Annotated[
-        str, typer.Option(help="What the tag is: upos, xpos, upos+feats, … in CoNLL-U; a number, or the last, in columns.")
+        str, typer.Option(help="Tag column: upos, xpos, upos+feats, … in CoNLL-U; a 1-based number or last in column files.")
     ] = "last",
     dev: Annotated[
-        str | None, typer.Option(help="Sentences to stop by; without, every tenth of --train is held out.")
+        str | None, typer.Option(help="Validation file for early stopping. Default: every tenth training sentence.")
     ] = None,
     encoder: Annotated[
         str, typer.Option(help="bilstm, or transformer:PATH with a local folder or a name on the Hugging Face hub.")
     ] = "bilstm",
-    characters: Annotated[bool, typer.Option(help="Whether a BiLSTM looks at the spelling of words.")] = True,
-    hidden: Annotated[int, typer.Option(help="Units of a BiLSTM in each direction.")] = 256,
-    layers: Annotated[int, typer.Option(help="Layers of a BiLSTM.")] = 1,
+    characters: Annotated[bool, typer.Option(help="Use prefix, suffix and shape features (BiLSTM).")] = True,
+    hidden: Annotated[int, typer.Option(help="Hidden units per direction (BiLSTM).")] = 256,
+    layers: Annotated[int, typer.Option(help="Number of layers (BiLSTM).")] = 1,
     epochs: Annotated[
-        int | None, typer.Option(help="At most so many passes; by default 12, or 4 for a transformer.")
+        int | None, typer.Option(help="Maximum number of epochs. Default: 12, or 4 for a transformer.")
     ] = None,
-    patience: Annotated[int, typer.Option(help="Stop after so many epochs without a better dev accuracy.")] = 4,
-    rate: Annotated[float | None, typer.Option(help="Learning rate; by default 0.003, or 0.0001 for a transformer.")] = None,
-    chain_rate: Annotated[float | None, typer.Option(help=_CHAIN_RATE)] = None,
-    tokens: Annotated[int | None, typer.Option(help="Words of a batch; by default 800, or 1600 for a transformer.")] = None,
-    optimizer: Annotated[str, typer.Option(help="adam, or sgd with momentum.")] = "adam",
-    inflate: Annotated[int | None, typer.Option(help="Add tags that never occur until there are so many.")] = None,
-    precision: Annotated[str, typer.Option(help="fp32, bf16, or auto: bf16 on a GPU.")] = "auto",
-    device: Annotated[str, typer.Option(help="Where to train, in torch's words: cpu, cuda, cuda:1.")] = "cpu",
+    patience: Annotated[
+        int, typer.Option(help="Stop after N epochs without a better validation accuracy.", metavar="N")
+    ] = 4,
+    lr: Annotated[
+        float | None, typer.Option(help="Peak learning rate. Default: 0.003, or 0.0001 for a transformer.")
+    ] = None,
+    chain_lr_scale: Annotated[float | None, typer.Option(help=_CHAIN_LR_SCALE)] = None,
+    batch_tokens: Annotated[
+        int | None, typer.Option(help="Batch size in words. Default: 800, or 1600 for a transformer.")
+    ] = None,
+    optimizer: Annotated[str, typer.Option(help="adam (AdamW), or sgd with momentum 0.9.")] = "adam",
+    inflate: Annotated[int | None, typer.Option(help="Pad the tag set to N tags, for benchmarks.", metavar="N")] = None,
+    precision: Annotated[str, typer.Option(help="fp32, bf16, or auto (bf16 on a GPU that supports it).")] = "auto",
+    device: Annotated[str, typer.Option(help=_DEVICE)] = "cpu",
     compiled: Annotated[
-        bool, typer.Option("--compile", help="Compile the loss first: meant for many tags on a GPU, and a later start.")
+        bool, typer.Option("--compile", help="Use torch.compile for the loss; useful with many tags on a GPU.")
     ] = False,
-    seed: Annotated[int, typer.Option(help="Of weights, order and dropout.")] = 0,
-    format: Annotated[str, typer.Option(help=f"Of the files: {_FORMATS}")] = "auto",
-    check_ids: Annotated[bool, typer.Option(help="Whether ids in CoNLL-U must count up 1, 2, 3, …")] = True,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what --out holds.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of sentences.")] = False,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    format: Annotated[str, typer.Option(help=_FORMAT)] = "auto",
+    check_ids: Annotated[bool, typer.Option(help=_CHECK_IDS)] = True,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Ignore what --out contains and start again.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     **head: Any,
 ) -> None:
     """Train a tagger and save it.
 
-    A run that was interrupted, or killed, goes on where it was last saved when the same command is given again.
+    If training was interrupted, run the same command again to resume.
 
     \b
     Examples
@@ -119,31 +128,32 @@ def train(
         from linearcore.tagging.readers import read_sentences
 
         settings = Training(
-            encoder=encoder, characters=characters, epochs=epochs, patience=patience, rate=rate, tokens=tokens,
+            encoder=encoder, characters=characters, epochs=epochs, patience=patience, lr=lr, batch_tokens=batch_tokens,
             optimizer=optimizer, inflate=inflate, precision=precision, seed=seed, hidden=hidden, layers=layers,
-            chain_rate=chain_rate, compiled=compiled, **head,
+            chain_lr_scale=chain_lr_scale, compiled=compiled, **head,
         )  # fmt: skip
-        where = check_device(device)
-        sentences, held_out = _training_data(
+        device = check_device(device)
+        sentences, dev_sentences = _training_data(
             train, dev, partial(read_sentences, tag=tag, format=format, check_ids=check_ids)
         )
-    trained = _train(sentences, held_out, settings, columns=tag, out=out, device=where, fresh=fresh)
-    _print_trained(trained, out, len(sentences), len(held_out), as_json)
+    result = _train(sentences, dev_sentences, settings, columns=tag, out=out, device=device, fresh=fresh)
+    _print_result(result, out, len(sentences), len(dev_sentences), as_json)
 
 
 @tag.command()
 def predict(
-    model: Annotated[Path, typer.Argument(help="Folder of a tagger.")],
-    file: Annotated[str, typer.Argument(help=f"Sentences to tag. {_FILE}")] = "-",
+    model: Annotated[Path, typer.Argument(help=_MODEL)],
+    file: Annotated[str, typer.Argument(help=f"File to tag. {_FILE}")] = "-",
     tag: Annotated[
-        str | None, typer.Option(help="Column for the tags; by default that of training, or the last where it has no name.")
+        str | None,
+        typer.Option(help="Output column. Default: as in training, or the last column in files without column names."),
     ] = None,
-    device: Annotated[str, typer.Option(help="Where to compute, in torch's words.")] = "cpu",
-    format: Annotated[str, typer.Option(help=f"Of the file: {_FORMATS}")] = "auto",
-    check_ids: Annotated[bool, typer.Option(help="Whether ids in CoNLL-U must count up 1, 2, 3, …")] = True,
-    tokens: Annotated[int, typer.Option(help="Words of a batch.")] = 4096,
+    device: Annotated[str, typer.Option(help=_DEVICE)] = "cpu",
+    format: Annotated[str, typer.Option(help=_FORMAT)] = "auto",
+    check_ids: Annotated[bool, typer.Option(help=_CHECK_IDS)] = True,
+    batch_tokens: Annotated[int, typer.Option(help="Batch size in words.")] = 4096,
 ) -> None:
-    """Tag a file of any size and print it, every other column as it was.
+    """Tag a file and print it; other columns are unchanged. The file may be larger than memory.
 
     \b
     Examples
@@ -157,24 +167,24 @@ def predict(
         columns = None if tag is None else TagColumns.parse(tag)
         tagger = Tagger.load(model, check_device(device))
         sentences = read_sentences(file, None, format, check_ids=check_ids)
-    _predict(tagger, sentences, columns, tokens, _name(file))
+    _predict(tagger, sentences, columns, batch_tokens, _name(file))
 
 
 @tag.command(name="eval")
 def evaluate(
-    model: Annotated[Path, typer.Argument(help="Folder of a tagger.")],
+    model: Annotated[Path, typer.Argument(help=_MODEL)],
     file: Annotated[str, typer.Argument(help=f"Tagged sentences. {_FILE}")],
-    tag: Annotated[str | None, typer.Option(help="What the tag is; by default what it was in training.")] = None,
-    device: Annotated[str, typer.Option(help="Where to compute, in torch's words.")] = "cpu",
-    format: Annotated[str, typer.Option(help=f"Of the file: {_FORMATS}")] = "auto",
-    check_ids: Annotated[bool, typer.Option(help="Whether ids in CoNLL-U must count up 1, 2, 3, …")] = True,
-    every: Annotated[bool, typer.Option("--all-tags", help="A row for every tag, not for the most frequent 20.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    tag: Annotated[str | None, typer.Option(help="Tag column. Default: as in training.")] = None,
+    device: Annotated[str, typer.Option(help=_DEVICE)] = "cpu",
+    format: Annotated[str, typer.Option(help=_FORMAT)] = "auto",
+    check_ids: Annotated[bool, typer.Option(help=_CHECK_IDS)] = True,
+    all_tags: Annotated[bool, typer.Option("--all-tags", help="Show all tags instead of the 20 most frequent.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compare a tagger's tags with those in a file.
+    """Compare predicted tags with the tags in a file.
 
-    Prints accuracy, on known and unknown words apart, precision and recall of tags, the pairs that are confused most, and
-    for BIO tags precision and recall of entities.
+    Prints accuracy (also for known and unknown words separately), precision and recall of each tag, the most frequent
+    confusions, and precision and recall of entities for BIO tags.
 
     \b
     Examples
@@ -189,12 +199,12 @@ def evaluate(
 
         tagger = Tagger.load(model, check_device(device))
         sentences = read_sentences(file, tag or tagger.columns, format, check_ids=check_ids)
-    found = tagger.evaluation()
-    with _reading(), Progress() as progress:
-        for sentence, tags in progress.track(tagger.tagged(sentences), f"tagging {_name(file)}", unit="sentences"):
-            found.add(sentence.words, sentence.tags or [], tags)
+    evaluation = tagger.evaluation()
+    with _reader_errors(), Progress() as progress:
+        for sentence, tags in progress.track(tagger.tag_sentences(sentences), f"tagging {_name(file)}", unit="sentences"):
+            evaluation.add(sentence.words, sentence.tags or [], tags)
     if as_json:
-        typer.echo(json.dumps(found.to_json(), ensure_ascii=False))
+        typer.echo(json.dumps(evaluation.to_json(), ensure_ascii=False))
         return
 
     from rich.console import Console
@@ -203,23 +213,27 @@ def evaluate(
     from linearcore.tagging import evaluation_report
 
     console = Console(highlight=False)
-    for part in evaluation_report(found, every):
-        # Sentences in one line, however long: they are read by other programs, too.
+    for part in evaluation_report(evaluation, all_tags):
+        # The summary is not wrapped, so other programs can parse it as one line.
         console.print(part, soft_wrap=isinstance(part, Text))
 
 
 def _training_data(
     train: str, dev: str | None, read: "Callable[[str], Iterator[Sentence]]"
-) -> "tuple[list[Tagged], list[Tagged]]":
-    """Sentences to learn from and to stop by."""
+) -> "tuple[list[TaggedSentence], list[TaggedSentence]]":
+    """Reads training and validation sentences."""
     from linearcore.tagging import split_dev
 
     names = [train] if dev is None else [train, dev]
-    found: list[list[Tagged]] = [[(sentence.words, sentence.tags or []) for sentence in read(name)] for name in names]
-    return split_dev(found[0]) if dev is None else (found[0], found[1])
+    parts: list[list[TaggedSentence]] = [
+        [(sentence.words, sentence.tags or []) for sentence in read(name)] for name in names
+    ]
+    return split_dev(parts[0]) if dev is None else (parts[0], parts[1])
 
 
-def _train(sentences: "list[Tagged]", dev: "list[Tagged]", settings: "Training", **options: Any) -> "Trained":
+def _train(
+    sentences: "list[TaggedSentence]", dev: "list[TaggedSentence]", settings: "Training", **options: Any
+) -> "TrainingResult":
     from linearcore.tagging import StoppedError, train
 
     try:
@@ -232,66 +246,66 @@ def _train(sentences: "list[Tagged]", dev: "list[Tagged]", settings: "Training",
         if not settings.compiled or not is_compiler_error(error):
             raise
         reason = str(error).partition("\n")[0]
-        raise UsageError(f"torch.compile gave up ({reason}); train without --compile") from error
+        raise UsageError(f"torch.compile failed ({reason}); train without --compile") from error
 
 
-def _print_trained(trained: "Trained", out: Path, sentences: int, dev: int, as_json: bool) -> None:
-    tagger = trained.tagger
-    told = {
-        "dev_accuracy": tagger.told["dev_accuracy"],
+def _print_result(result: "TrainingResult", out: Path, sentences: int, dev: int, as_json: bool) -> None:
+    tagger = result.tagger
+    values = {
+        "dev_accuracy": tagger.metadata["dev_accuracy"],
         "tags": len(tagger.vocabulary.tags),
         "sentences": {"train": sentences, "dev": dev},
-        "epochs": trained.history,
-        "settings": tagger.told["training"],
-        "resumed": None if trained.resumed is None else dict(zip(("epoch", "batch"), trained.resumed, strict=True)),
-        "was_finished": trained.was_finished,
+        "epochs": result.history,
+        "settings": tagger.metadata["training"],
+        "resumed": None if result.resumed is None else dict(zip(("epoch", "batch"), result.resumed, strict=True)),
+        "was_finished": result.was_finished,
         "out": str(out),
     }
     if as_json:
-        typer.echo(json.dumps(told, ensure_ascii=False))
+        typer.echo(json.dumps(values, ensure_ascii=False))
         return
-    if trained.was_finished:
-        typer.echo(f"Nothing to do: {out} holds this tagger already.")
-    best = max(trained.history, key=lambda row: float(row["dev_accuracy"]))
+    if result.was_finished:
+        typer.echo(f"Training is complete: {out} already contains this tagger.")
+    best = max(result.history, key=lambda row: float(row["dev_accuracy"]))
     typer.echo(
-        f"{told['dev_accuracy']:.2f} % of the dev words are right (epoch {best['epoch']} of {len(trained.history)}); "
-        f"{told['tags']} tags, {sentences:,} sentences to learn from, {dev:,} to stop by."
+        f"Validation accuracy {values['dev_accuracy']:.2f} % (epoch {best['epoch']} of {len(result.history)}); "
+        f"{values['tags']} tags, {sentences:,} training sentences, {dev:,} validation sentences."
     )
-    typer.echo(f"Saved to {out}; now: linearcore tag eval {out} FILE, or linearcore tag predict {out} FILE.")
+    typer.echo(f"Saved to {out}. Next: linearcore tag eval {out} FILE, or linearcore tag predict {out} FILE.")
 
 
 def _predict(
-    tagger: "Tagger", sentences: "Iterator[Sentence]", columns: "TagColumns | None", tokens: int, name: str
+    tagger: "Tagger", sentences: "Iterator[Sentence]", columns: "TagColumns | None", batch_tokens: int, name: str
 ) -> None:
-    """Prints sentences as they are tagged. A bar is shown unless the tags themselves go to the terminal."""
+    """Prints sentences as they are tagged, with a progress bar unless the tags are printed to a terminal."""
     from linearcore.runtime import Progress
     from linearcore.tagging.readers import TagColumns, columns_for, write_sentence
 
-    trained = TagColumns.parse(tagger.columns)
-    with _reading(), nullcontext() if sys.stdout.isatty() else Progress() as progress:
-        tagged = tagger.tagged(sentences, tokens)
+    training_columns = TagColumns.parse(tagger.columns)
+    with _reader_errors(), nullcontext() if sys.stdout.isatty() else Progress() as progress:
+        tagged = tagger.tag_sentences(sentences, batch_tokens)
         for sentence, tags in tagged if progress is None else progress.track(tagged, f"tagging {name}", unit="sentences"):
             if columns is None:
-                columns = columns_for(sentence, trained)
+                columns = columns_for(sentence, training_columns)
             write_sentence(sys.stdout, sentence, tags, columns)
         sys.stdout.flush()
 
 
 def _name(file: str) -> str:
-    """A file as messages call it."""
+    """Returns the name of a file in messages."""
     return "standard input" if file == "-" else Path(file).name
 
 
 @contextmanager
-def _reading() -> Iterator[None]:
-    """A file is read while it is tagged, so that its faults show up late."""
+def _reader_errors() -> Iterator[None]:
+    """Reports errors of the input file, which is read while it is tagged, and exits quietly if the output is closed."""
     try:
         yield
-    # A ReaderError among them, and tags that do not fit into the file's columns.
+    # Includes ReaderError, and tags that do not fit into the file's columns.
     except ValueError as error:
         sys.stdout.flush()
         raise UsageError(str(error)) from error
     except BrokenPipeError:
-        # The reader of our output has had enough, as `head` has.
+        # The program that reads the output, such as `head`, has closed it.
         sys.stderr.close()
         sys.exit(0)

@@ -1,24 +1,24 @@
-"""How commands end early: one line for what the user can mend, a code for Ctrl-C, a traceback for everything else."""
+"""Usage errors of commands: one line instead of a traceback."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from linearcore._extras import MissingExtraError
 
-#: What shells expect after Ctrl-C: 128 plus the number of the signal.
+#: Exit code after Ctrl-C: 128 plus the number of SIGINT.
 INTERRUPTED = 130
 
 
 class UsageError(Exception):
-    """Something the user can mend; its text is the whole message."""
+    """An error that the user can correct; its text is the whole message."""
 
 
 @contextmanager
 def usage_errors() -> Iterator[None]:
-    """Inside, errors about arguments, files and missing extras become a `UsageError`.
+    """Context manager that turns errors about arguments, files and missing extras into a `UsageError`.
 
-    Put it around checks and file access, not around computation: a ValueError from the middle of it is a fault of the
-    library, and its traceback is wanted.
+    Use it for checks and file access, not for computation: a ValueError in a computation is a bug of the library and should
+    print a traceback.
     """
     try:
         yield
@@ -27,23 +27,25 @@ def usage_errors() -> Iterator[None]:
     except (ValueError, TypeError) as error:
         raise UsageError(str(error)) from error
     except OSError as error:
-        place = f" {error.filename}" if error.filename else ""
+        path = f" {error.filename}" if error.filename else ""
         reason = (error.strerror or str(error)).lower()
-        raise UsageError(f"cannot write{place}: {reason}; name a folder you may write to with --out") from error
+        raise UsageError(f"cannot write{path}: {reason}; pass a writable folder to --out") from error
 
 
 def check_device(name: str) -> str:
-    """The name of a device that is there, for `--device`.
+    """Returns the name of an available device, for `--device`.
 
     Raises:
-        ValueError: if torch knows no such device, or the machine has none.
+        ValueError: if torch does not know the device, or the machine does not have it.
     """
     import torch
 
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise ValueError(f"`--device` must be a device of torch, got {name!r}; pass cpu or cuda") from None
+        raise ValueError(f"`--device` must be a torch device, got {name!r}; pass cpu or cuda") from None
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise ValueError(f"`--device` must be there, got {name!r} and {torch.cuda.device_count()} CUDA devices; pass cpu")
+        raise ValueError(
+            f"`--device` must be available, got {name!r} with {torch.cuda.device_count()} CUDA devices; pass cpu"
+        )
     return str(device)

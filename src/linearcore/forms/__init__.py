@@ -1,10 +1,10 @@
-"""Forms: how scores and a label become margins, and their φ the loss of a row. One file for each.
+"""Forms: turn the scores and the label of a row into margins, and the margins' φ into a loss. One file per form.
 
-    pairwise   Σ_{v≠y} φ(s_y − s_v)                the paper's sum loss, or its mean
-    centered   Σ_{v≠y} φ(−(s_v − mean s))          the one whose linear bound holds
-    logodds    φ(s_y − logsumexp_{v≠y} s_v)        the one that trains like cross-entropy
+    pairwise   Σ_{v≠y} φ(s_y − s_v)                the paper's loss (sum, or mean over competitors)
+    centered   Σ_{v≠y} φ(−(s_v − mean s))          has a linear consistency bound
+    logodds    φ(s_y − logsumexp_{v≠y} s_v)        accuracy close to cross-entropy
 
-To add one, subclass `Form` in a file of its own and list it here.
+To add a form, subclass `Form` in its own file and list it in `FORMS`.
 """
 
 from linearcore._checks import complaint, one_of
@@ -14,31 +14,31 @@ from linearcore.forms._labels import Labels
 from linearcore.forms._logodds import LogOdds
 from linearcore.forms._margins import LinearMargins, LogOddsMargins, MarginSystem
 from linearcore.forms._pairwise import Pairwise
-from linearcore.forms._rows import Kept, reference_rows, row_losses, tensors_of
+from linearcore.forms._rows import SavedTensors, reference_rows, row_losses, tensor_attributes
 
 __all__ = [
     "FORMS",
     "Centered",
     "Form",
-    "Kept",
     "Labels",
     "LinearMargins",
     "LogOdds",
     "LogOddsMargins",
     "MarginSystem",
     "Pairwise",
+    "SavedTensors",
     "reference_rows",
     "resolve_form",
     "row_losses",
-    "tensors_of",
+    "tensor_attributes",
 ]
 
-#: Every form by its name, which stands for its default instance.
+#: Default instances of all forms by name.
 FORMS: dict[str, Form] = {form.name: form for form in (Pairwise(), Centered(), LogOdds())}
 
 
 def resolve_form(form: str | Form, normalize: bool | None = None) -> Form:
-    """The form that a name stands for, as a mean or a sum where `normalize` says so."""
+    """Returns the form with this name, as a mean (`normalize=True`) or a sum (False) over competitors."""
     if isinstance(form, str):
         one_of("form", form, FORMS)
         form = FORMS[form]

@@ -1,4 +1,4 @@
-"""What a form is: a definition that autograd can differentiate and, where there is one, a fast path beside it."""
+"""Base class of forms: a reference implementation for autograd and, optionally, a custom backward pass."""
 
 from abc import ABC, abstractmethod
 from types import ModuleType
@@ -10,38 +10,39 @@ from torch import Tensor
 from linearcore._checks import complaint
 from linearcore.forms._labels import Labels
 from linearcore.forms._margins import MarginSystem
-from linearcore.forms._rows import Kept, row_losses
+from linearcore.forms._rows import SavedTensors, row_losses
 from linearcore.kernels import local_scores
 from linearcore.structures import Chain, Sites
 from linearcore.surrogates import Surrogate
 
 
 class Form(ABC):
-    """A way to make margins from scores (N, C) and a label, and from their φ the loss of a row.
+    """Maps scores (N, C) and labels to margins, and the values φ(margin) to one loss per row.
 
-    A new form is one subclass in one file and one line in `FORMS`. It must have a `name` and `hard`; everything else has a
-    default. What it cannot do it refuses: surrogates in `check`, means in `normalized`, sampled competitors in `sampled`.
+    To add a form, write one subclass in its own file and one line in `FORMS`. It must define `name` and `hard_losses`;
+    everything else has a default. Unsupported cases raise: surrogates in `check`, means in `normalized`, sampled competitors
+    in `sampled_losses`.
 
-    Scores are float32 or float64. Classes with score −inf are masked out. Tensors among its attributes may be trained; the
-    loss is then computed by its definition.
+    Scores are float32 or float64. Classes with score −inf are masked out. Tensor attributes of a form may be trainable; the
+    reference implementation is then used.
     """
 
     name: ClassVar[str]
-    #: Whether `hard_forward` and `hard_gradient` exist. Without them blocks of rows are differentiated by autograd.
-    has_fast_path: ClassVar[bool] = False
-    #: Whether these two take a module of fused kernels.
+    #: Whether `hard_forward` and `hard_gradient` are implemented. Otherwise autograd differentiates blocks of rows.
+    has_custom_backward: ClassVar[bool] = False
+    #: Whether these two methods support fused kernels.
     can_fuse: ClassVar[bool] = False
-    #: Whether the 0-1 regret is bounded linearly by that of the sum over competitors, for one-sided linear-core φ.
+    #: Whether 0-1 regret ≤ constant · regret of the sum over competitors, for one-sided linear-core φ.
     has_linear_bound: ClassVar[bool] = False
 
-    def check(self, surrogate: Surrogate) -> None:  # noqa: B027  # Most forms take every surrogate.
-        """Raises ValueError for surrogates with which the form loses what it promises. The analysis does not ask."""
+    def check(self, surrogate: Surrogate) -> None:  # noqa: B027  # Most forms accept every surrogate.
+        """Raises ValueError for surrogates that break the guarantees of the form. `linearcore.analysis` skips this check."""
 
     def normalized(self, normalize: bool) -> "Form":
-        """This form as a mean over competitors (True) or a sum; raises where that makes no sense."""
+        """Returns this form as a mean over competitors (True) or as a sum (False); raises if that is not defined."""
         if normalize:
             must = f"be None or False for form={self.name!r}"
-            raise ValueError(complaint("normalize", must, normalize, "it has one margin a sample and nothing to average"))
+            raise ValueError(complaint("normalize", must, normalize, "this form has one margin per sample and no mean"))
         return self
 
     @property
@@ -50,64 +51,65 @@ class Form(ABC):
         return False
 
     @abstractmethod
-    def hard(self, surrogate: Surrogate, scores: Tensor, labels: Labels) -> Tensor:
-        """(N,): ℓ(s, index), differentiable as often as wanted. This is the definition."""
+    def hard_losses(self, surrogate: Surrogate, scores: Tensor, labels: Labels) -> Tensor:
+        """Returns ℓ(s, index), (N,). This is the reference implementation; it supports higher derivatives."""
 
-    def soft(self, surrogate: Surrogate, scores: Tensor, labels: Labels, chunk: slice) -> Tensor:
-        """(N,): Σ_y share_y ℓ(s, y) over the labels y in `chunk`, differentiable as often as wanted."""
-        share = labels.share(scores)
-        counts = labels.counts(share, scores != -torch.inf)
-        total = torch.zeros_like(share[..., 0])
+    def soft_losses(self, surrogate: Surrogate, scores: Tensor, labels: Labels, chunk: slice) -> Tensor:
+        """Returns Σ_y w_y ℓ(s, y), (N,), over the classes y in `chunk`, with w = `labels.target_weights(scores)`."""
+        weights = labels.target_weights(scores)
+        is_counted = labels.is_counted(weights, scores != -torch.inf)
+        total = torch.zeros_like(weights[..., 0])
         for label in range(*chunk.indices(scores.shape[-1])):
-            one = Labels(torch.full(scores.shape[:-1], label, device=scores.device), margin=labels.margin)
-            out = ~counts[..., label]
-            # Cleared before `hard` as well as after, or its gradient at ±inf would reach the scores as NaN.
-            losses = self.hard(surrogate, scores.masked_fill(out.unsqueeze(-1), 0.0), one).masked_fill(out, 0.0)
-            total = total + share[..., label] * losses
+            hard = Labels(torch.full(scores.shape[:-1], label, device=scores.device), margin=labels.margin)
+            ignored = ~is_counted[..., label]
+            # Masked before and after, because the gradient at ±inf would be NaN.
+            masked_scores = scores.masked_fill(ignored.unsqueeze(-1), 0.0)
+            losses = self.hard_losses(surrogate, masked_scores, hard).masked_fill(ignored, 0.0)
+            total = total + weights[..., label] * losses
         return total
 
     def soft_is_quadratic(self, labels: Labels) -> bool:
-        """Whether `soft` needs C numbers for each of its labels, so that it is worth giving it a few labels at a time."""
+        """Whether `soft_losses` takes O(C²) memory per row, so it should be called with chunks of classes."""
         return True
 
     def hard_forward(
         self, surrogate: Surrogate, scores: Tensor, labels: Labels, *, fused: ModuleType | None, overwrite: bool = False
-    ) -> tuple[Tensor, Kept]:
-        """The losses (N,) of a block of rows without a graph, and what `hard_gradient` wants to have back.
+    ) -> tuple[Tensor, SavedTensors]:
+        """Returns the losses (N,) of a block of rows without a graph, and the tensors that `hard_gradient` needs.
 
-        `fused` is a module of fused kernels, or None. With `overwrite` the block of scores may be overwritten.
+        `fused` is a module of fused kernels, or None. If `overwrite`, the scores may be overwritten.
         """
         raise NotImplementedError
 
     def hard_gradient(
-        self, surrogate: Surrogate, scores: Tensor, labels: Labels, kept: Kept, upstream: Tensor, *,
+        self, surrogate: Surrogate, scores: Tensor, labels: Labels, saved: SavedTensors, grad_output: Tensor, *,
         fused: ModuleType | None, overwrite: bool = False,
     ) -> Tensor:  # fmt: skip
-        """(N, C): upstream (N, 1) times ∂ℓ/∂s."""
+        """Returns grad_output · ∂ℓ/∂s, (N, C), for grad_output (N, 1)."""
         raise NotImplementedError
 
-    def sampled(
-        self, surrogate: Surrogate, own: Tensor, others: Tensor, log_weight: Tensor, num_classes: int | Tensor
+    def sampled_losses(
+        self, surrogate: Surrogate, label_scores: Tensor, scores: Tensor, log_weight: Tensor, num_classes: int | Tensor
     ) -> Tensor:
-        """(N,): the loss with Σ_{v≠y} f(s_v) replaced by Σ_k weight_k f(s_k).
+        """Returns the loss (N,) with Σ_{v≠y} f(s_v) replaced by Σ_k weight_k f(s_k).
 
         Args:
             surrogate: φ.
-            own: (N,) scores of the labels.
-            others: (N, K) scores of the candidates, float32 or float64.
-            log_weight: (N, K) logarithms of their weights; −inf for one that counts for nothing.
+            label_scores: (N,) scores of the labels.
+            scores: (N, K) scores of the sampled candidates, float32 or float64.
+            log_weight: (N, K) log importance weights; −inf for candidates that are ignored.
             num_classes: n; a mean divides by n − 1.
 
         Raises:
             ValueError: if the form needs all classes.
         """
-        advice = "take 'pairwise' or 'logodds', or look at all classes"
+        advice = "use 'pairwise' or 'logodds', or a loss over all classes"
         raise ValueError(complaint("form", "not need all classes when it is sampled", repr(self.name), advice))
 
     def local_losses(
         self, surrogate: Surrogate, emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites, backend: str
     ) -> Tensor:
-        """(L, B): the loss at every site of a chain over all single-site changes; where masked it means nothing.
+        """Returns the loss (L, B) at each position of a chain, over all changes of its tag; undefined if masked.
 
         Arguments as in `kernels.local_scores`, with a resolved `backend`. Time O(L·B·|Y|).
         """
@@ -115,21 +117,27 @@ class Form(ABC):
         rows = scores.reshape(-1, scores.shape[-1])
         return row_losses(self, surrogate, rows, Labels(tags.reshape(-1)), backend).view(tags.shape)
 
-    def lead(self, scores: Tensor, index: Tensor) -> Tensor:
-        """(…): how far the class at `index` (…) is ahead, for scores (…, C): here the lead over the runner-up."""
-        own = index.unsqueeze(-1)
-        return scores.gather(-1, own).squeeze(-1) - scores.scatter(-1, own, -torch.inf).amax(-1)
+    def decision_margin(self, scores: Tensor, index: Tensor) -> Tensor:
+        """Returns the margin (…) of the class `index` (…) over its competitors for scores (…, C).
 
-    def margins(self, own: Tensor, candidates: Tensor, basis: Tensor) -> MarginSystem | None:
-        """The sum over competitors as a sum of φ over margins, for the consistency lab; None if it is none.
+        The default is the difference to the largest other score.
+        """
+        index = index.unsqueeze(-1)
+        return scores.gather(-1, index).squeeze(-1) - scores.scatter(-1, index, -torch.inf).amax(-1)
+
+    def margins(self, labels: Tensor, candidates: Tensor, basis: Tensor) -> MarginSystem | None:
+        """Returns the margins of the sum over competitors, for `linearcore.analysis`; None if not available.
 
         Args:
-            own: (G,) outputs that are labels.
-            candidates: (G, C) the outputs that each is compared with, itself among them.
-            basis: (M, D) of the scores h of all M outputs; see `MarginSystem`.
+            labels: (G,) indices of outputs.
+            candidates: (G, C) indices of the outputs that each label is compared with, including the label.
+            basis: (M, D) matrix with scores h = basis · θ of all M outputs; see `MarginSystem`.
         """
         return None
 
     def consistency(self, surrogate: Surrogate) -> str | None:
-        """Why the loss is argmax-consistent with a differentiable φ that has no endless core, or None if it is not known."""
+        """Returns the reason why the loss is argmax-consistent, or None if that is not known.
+
+        Assumes a differentiable φ that is not linear for all u > 0.
+        """
         return None

@@ -1,4 +1,4 @@
-"""What `pairwise` and `centered` share: a sum, or a mean, over competitors of φ(reference − s_v)."""
+"""Base class of `pairwise` and `centered`: a sum, or a mean, of φ(reference − s_v) over the competitors v."""
 
 import math
 from abc import abstractmethod
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from linearcore._torch import is_on_host
 from linearcore.forms._base import Form
-from linearcore.forms._labels import Labels, is_label
+from linearcore.forms._labels import Labels, label_mask
 from linearcore.surrogates import Surrogate
 
 
@@ -18,11 +18,11 @@ from linearcore.surrogates import Surrogate
 class Competitors(Form):
     """ℓ(s, y) = Σ_{v≠y} φ(r_y − s_v − Δ_y), or its mean over the competitors v that are not masked out.
 
-    The reference r_y is what the two forms differ in: the label's own score, or the mean score.
+    The reference r_y is the score of the label in `pairwise` and the mean score in `centered`.
     """
 
     normalize: bool = True
-    has_fast_path: ClassVar[bool] = True
+    has_custom_backward: ClassVar[bool] = True
 
     def normalized(self, normalize: bool) -> Self:
         return replace(self, normalize=normalize)
@@ -32,76 +32,79 @@ class Competitors(Form):
         return self.normalize
 
     @abstractmethod
-    def _references(self, scores: Tensor, present: Tensor, chunk: slice) -> Tensor:
-        """(N, K) or (N, 1): r_y for the labels y in `chunk`, differentiable."""
+    def _references(self, scores: Tensor, is_unmasked: Tensor, chunk: slice) -> Tensor:
+        """Returns r_y for the labels y in `chunk`, (N, K) or (N, 1), differentiable."""
 
     @abstractmethod
-    def _soft_without_margin(self, surrogate: Surrogate, scores: Tensor, share: Tensor) -> Tensor | None:
-        """The soft loss where it costs no more than O(C) a row, else None."""
+    def _linear_time_soft_losses(self, surrogate: Surrogate, scores: Tensor, weights: Tensor) -> Tensor | None:
+        """Returns the soft losses without class margins if they take O(C) time per row, otherwise None."""
 
-    def hard(self, surrogate: Surrogate, scores: Tensor, labels: Labels) -> Tensor:
+    def hard_losses(self, surrogate: Surrogate, scores: Tensor, labels: Labels) -> Tensor:
         assert labels.index is not None
         index = labels.index.unsqueeze(-1)
-        present = scores != -math.inf
-        references = self._references(scores, present, slice(None))
+        is_unmasked = scores != -math.inf
+        references = self._references(scores, is_unmasked, slice(None))
         reference = references if references.shape[-1] == 1 else references.gather(-1, index)
-        competitors = present & ~is_label(scores, index)
-        total = _over(surrogate, _minus(reference, labels.own_margin(scores)), scores, competitors)
-        return total / competitors.to(scores.dtype).sum(-1).clamp(min=1) if self.normalize else total
+        is_competitor = is_unmasked & ~label_mask(scores, index)
+        reference = _subtract_margin(reference, labels.label_margin(scores))
+        total = _sum_over_competitors(surrogate, reference, scores, is_competitor)
+        return total / is_competitor.to(scores.dtype).sum(-1).clamp(min=1) if self.normalize else total
 
-    def soft(self, surrogate: Surrogate, scores: Tensor, labels: Labels, chunk: slice) -> Tensor:
-        share = labels.share(scores)
-        if labels.margin is None and (short := self._soft_without_margin(surrogate, scores, share)) is not None:
-            return short
-        present = scores != -math.inf
-        share = share[..., chunk]
+    def soft_losses(self, surrogate: Surrogate, scores: Tensor, labels: Labels, chunk: slice) -> Tensor:
+        weights = labels.target_weights(scores)
+        if labels.margin is None:
+            losses = self._linear_time_soft_losses(surrogate, scores, weights)
+            if losses is not None:
+                return losses
+        is_unmasked = scores != -math.inf
+        weights = weights[..., chunk]
         margin = None if labels.margin is None else labels.margin[chunk]
-        references = _minus(self._references(scores, present, chunk), margin)
+        references = _subtract_margin(self._references(scores, is_unmasked, chunk), margin)
         classes = torch.arange(scores.shape[-1], device=scores.device)
-        # A label whose reference is not −inf has a finite loss, and so a gradient by its share, even if it is masked out.
-        counts = labels.counts(share, (references != -math.inf).expand_as(share))
-        competitors = present.unsqueeze(-2) & (classes[chunk].unsqueeze(-1) != classes) & counts.unsqueeze(-1)
-        total = _over(surrogate, references.unsqueeze(-1), scores.unsqueeze(-2), competitors)
+        # If the reference is not −inf, the loss is finite and its weight has a gradient, even if the label is masked out.
+        is_counted = labels.is_counted(weights, (references != -math.inf).expand_as(weights))
+        is_competitor = is_unmasked.unsqueeze(-2) & (classes[chunk].unsqueeze(-1) != classes) & is_counted.unsqueeze(-1)
+        total = _sum_over_competitors(surrogate, references.unsqueeze(-1), scores.unsqueeze(-2), is_competitor)
         if self.normalize:
-            total = total / competitors.sum(-1).clamp(min=1)
-        return torch.where(counts, share * total, torch.zeros_like(total)).sum(-1)
+            total = total / is_competitor.sum(-1).clamp(min=1)
+        return torch.where(is_counted, weights * total, torch.zeros_like(total)).sum(-1)
 
     def _values(self, surrogate: Surrogate, reference: Tensor, scores: Tensor, index: Tensor, overwrite: bool) -> Tensor:
-        """(N, C): φ(r − s_v) for competitors v, 0 for everyone else."""
-        absent = None if surrogate.vanishes else scores == -math.inf
-        values = surrogate._value_of_difference(_finite(reference), scores, overwrite=overwrite)
-        values = values if absent is None else values.masked_fill_(absent, 0.0)
+        """Returns φ(r − s_v) for competitors v, and 0 for the label and masked classes, (N, C)."""
+        is_masked = None if surrogate.vanishes else scores == -math.inf
+        values = surrogate._value_of_difference(_clamp_to_finite(reference), scores, overwrite=overwrite)
+        values = values if is_masked is None else values.masked_fill_(is_masked, 0.0)
         return values.scatter_(-1, index, 0.0)
 
     def _slopes(
         self, surrogate: Surrogate, reference: Tensor, scores: Tensor, index: Tensor, overwrite: bool
     ) -> tuple[Tensor, float]:
-        """(N, C): φ'(r − s_v) for competitors v, 0 for everyone else, up to a factor; and the factor."""
-        absent = None if surrogate.vanishes else scores == -math.inf
-        slopes, factor = surrogate._derivative_of_difference(_finite(reference), scores, overwrite=overwrite)
-        slopes = slopes if absent is None else slopes.masked_fill_(absent, 0.0)
+        """Returns (t, c): t · c is φ'(r − s_v) for competitors v, and 0 for the label and masked classes, (N, C)."""
+        is_masked = None if surrogate.vanishes else scores == -math.inf
+        slopes, factor = surrogate._derivative_of_difference(_clamp_to_finite(reference), scores, overwrite=overwrite)
+        slopes = slopes if is_masked is None else slopes.masked_fill_(is_masked, 0.0)
         return slopes.scatter_(-1, index, 0.0), factor
 
 
-def _over(surrogate: Surrogate, reference: Tensor, scores: Tensor, competitors: Tensor) -> Tensor:
+def _sum_over_competitors(surrogate: Surrogate, reference: Tensor, scores: Tensor, is_competitor: Tensor) -> Tensor:
     margin = reference - scores
-    # Cleared before φ as well as after, or its gradient at ±inf would reach the scores as NaN.
-    values = surrogate._value(margin.masked_fill(~competitors, 0.0))
-    return values.masked_fill(~competitors, 0.0).sum(-1)
+    # Masked before and after φ, because the gradient at ±inf would be NaN.
+    values = surrogate._value(margin.masked_fill(~is_competitor, 0.0))
+    return values.masked_fill(~is_competitor, 0.0).sum(-1)
 
 
-def count_present(scores: Tensor) -> Tensor:
-    """(N, 1): how many classes are not masked out, as floats, whose sum takes a fraction of the time that booleans take."""
-    # On a CPU one look tells whether there is anything to count; on a device the answer would have to be awaited.
+def count_unmasked(scores: Tensor) -> Tensor:
+    """Returns the number of unmasked classes per row, (N, 1), as floats: summing booleans is several times slower."""
+    # On a CPU one pass finds that no class is masked. On a GPU this check would synchronise.
     if scores.numel() > 0 and is_on_host(scores) and bool(scores.amin() > -math.inf):
         return scores.new_full((scores.shape[0], 1), scores.shape[1])
     return torch.ne(scores, -math.inf, out=torch.empty_like(scores)).sum(-1, keepdim=True)
 
 
-def _finite(reference: Tensor) -> Tensor:
-    # A reference of −inf would make NaN of the margin to a masked class; the least float does not.
+def _clamp_to_finite(reference: Tensor) -> Tensor:
+    # With a reference of −inf the margin to a masked class would be −inf − (−inf) = NaN.
     return reference.clamp(min=torch.finfo(reference.dtype).min)
 
 
-def _minus(reference: Tensor, margin: Tensor | None) -> Tensor:
+def _subtract_margin(reference: Tensor, margin: Tensor | None) -> Tensor:
     return reference if margin is None else reference - margin.to(reference.dtype)

@@ -1,4 +1,4 @@
-"""What the rows of a batch are labelled with, as the forms take it."""
+"""Labels of the rows of a batch: class indices, or probabilities over the classes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,26 +9,26 @@ from torch import Tensor
 from linearcore.kernels import is_differentiated
 
 
-def is_label(scores: Tensor, index: Tensor) -> Tensor:
-    """(N, C) booleans, true at `index` (N, 1). A comparison and not a scatter, so that compilers can fuse it."""
+def label_mask(scores: Tensor, index: Tensor) -> Tensor:
+    """Returns booleans (N, C) that are True at `index` (N, 1). A comparison, because compilers cannot fuse a scatter."""
     return torch.arange(scores.shape[-1], device=scores.device) == index
 
 
 @dataclass(frozen=True)
 class Labels:
-    """Either one class a row (*hard*) or a weight on every class (*soft*).
+    """Labels of N rows: one class per row (*hard*) or a weight for each class (*soft*).
 
-    A hard row costs ℓ(s, index). A soft row costs Σ_y share_y ℓ(s, y), where the shares are
+    The loss of a row is ℓ(s, index) for hard labels and Σ_y w_y ℓ(s, y) for soft labels, with the target weights
 
-        share_y = weight_y · ((1 − smoothing) · q_y + smoothing / C)
+        w_y = weight_y · ((1 − smoothing) · q_y + smoothing / C)
 
-    and q is the probability target, or one at `index`.
+    where q is the probability target, or 1 at `index` and 0 elsewhere.
 
     Attributes:
         index: (N,) class indices, or None for probability targets.
         probability: (N, C) target probabilities, or None.
-        weight: (C,) class weights that go into the shares; hard rows are weighted by the caller.
-        margin: (C,) class margins Δ: every margin of a row with label y is reduced by Δ_y.
+        weight: (C,) class weights for soft labels. For hard labels the caller applies the class weights.
+        margin: (C,) class margins Δ: all margins of a row with label y are reduced by Δ_y.
         smoothing: label smoothing.
     """
 
@@ -40,12 +40,12 @@ class Labels:
 
     @property
     def tensors(self) -> tuple[Tensor | None, ...]:
-        """Everything but the smoothing, in the order of the fields, as autograd wants to be handed tensors."""
+        """All tensor fields in order, as separate arguments for an autograd function."""
         return self.index, self.probability, self.weight, self.margin
 
     @classmethod
-    def of(cls, tensors: Sequence[Tensor | None], smoothing: float) -> "Labels":
-        """The labels that have these `tensors`."""
+    def from_tensors(cls, tensors: Sequence[Tensor | None], smoothing: float) -> "Labels":
+        """Inverse of `tensors`."""
         index, probability, weight, margin = tensors
         return cls(index, probability, weight, margin, smoothing)
 
@@ -54,38 +54,38 @@ class Labels:
         return self.probability is None and self.smoothing == 0
 
     def rows(self, block: slice) -> "Labels":
-        """The labels of some rows."""
+        """Returns the labels of a block of rows."""
         return replace(
             self,
             index=None if self.index is None else self.index[block],
             probability=None if self.probability is None else self.probability[block],
         )
 
-    def own_margin(self, scores: Tensor) -> Tensor | None:
-        """(N, 1): Δ of each row's label, for hard labels, in the dtype of `scores`."""
+    def label_margin(self, scores: Tensor) -> Tensor | None:
+        """Returns Δ_y of each row's hard label, (N, 1), in the dtype of `scores`."""
         if self.margin is None or self.index is None:
             return None
         return self.margin.to(scores.dtype)[self.index].unsqueeze(-1)
 
-    def share(self, scores: Tensor) -> Tensor:
-        """(N, C): how much each class counts in each row, for soft labels."""
+    def target_weights(self, scores: Tensor) -> Tensor:
+        """Returns w, (N, C), for soft labels."""
         num_classes = scores.shape[-1]
         if self.probability is not None:
-            share = self.probability.to(scores.dtype)
+            weights = self.probability.to(scores.dtype)
             if self.smoothing:
-                share = share * (1 - self.smoothing) + self.smoothing / num_classes
+                weights = weights * (1 - self.smoothing) + self.smoothing / num_classes
         else:
             assert self.index is not None
-            share = torch.full_like(scores, self.smoothing / num_classes)
-            own = torch.full_like(scores[..., :1], 1 - self.smoothing)
-            share = share.scatter_add(-1, self.index.unsqueeze(-1), own)
-        return share if self.weight is None else share * self.weight.to(scores.dtype)
+            weights = torch.full_like(scores, self.smoothing / num_classes)
+            index_weight = torch.full_like(scores[..., :1], 1 - self.smoothing)
+            weights = weights.scatter_add(-1, self.index.unsqueeze(-1), index_weight)
+        return weights if self.weight is None else weights * self.weight.to(scores.dtype)
 
     @staticmethod
-    def counts(share: Tensor, present: Tensor) -> Tensor:
-        """Booleans in the shape of `share`: the labels whose loss enters the sum.
+    def is_counted(weights: Tensor, is_unmasked: Tensor) -> Tensor:
+        """Returns booleans in the shape of `weights`: the labels whose loss enters the weighted sum.
 
-        One without weight stays out, since its loss may be infinite and 0 · inf is NaN. Where the weights are being
-        differentiated the loss is their gradient, so that only classes that are not there can stay out.
+        Labels with weight 0 are left out, because their loss may be infinite and 0 · inf is NaN. If the weights require a
+        gradient, which is the loss, only labels that are masked out as well are left out.
         """
-        return (share != 0) | present if is_differentiated(share) else share != 0
+        return (weights != 0) | is_unmasked if is_differentiated(weights) else weights != 0

@@ -1,10 +1,10 @@
-"""The margins of a form on a finite output space, as functions of the scores h, with their derivatives.
+"""Margins of a form on a finite output space, as functions of the scores h, with derivatives.
 
-For label probabilities p a form's conditional risk is a weighted sum of φ over margins,
+With label probabilities p, the conditional risk of a form is a weighted sum of φ over margins m_k:
 
     R(h; p) = Σ_k a_k φ(m_k(h)),        a = W p ≥ 0.
 
-The margins are linear in h, or a score minus a logsumexp. Everything is batched over many h.
+A margin is linear in h, or a score minus a logsumexp. All functions are batched over h.
 """
 
 from abc import ABC, abstractmethod
@@ -19,8 +19,8 @@ class MarginSystem(ABC):
     """Margins of a form on an output space, for scores h = basis · θ.
 
     Attributes:
-        weights: W, (K, M): how much margin k counts when the label is y.
-        basis: (M, D).
+        weights: W, (K, M): weight of margin k for label y.
+        basis: (M, D) maps parameters θ to the scores of all M outputs.
     """
 
     weights: Tensor
@@ -28,28 +28,28 @@ class MarginSystem(ABC):
 
     @property
     def needs_monotone(self) -> bool:
-        """Whether the loss is convex for non-increasing φ only; margins that are linear in h are convex with every φ."""
+        """Whether convexity requires a non-increasing φ. Margins that are linear in h are convex with every convex φ."""
         return False
 
     @abstractmethod
     def margins(self, theta: Tensor) -> Tensor:
-        """(B, K) from θ (B, D)."""
+        """Returns the margins (B, K) for θ (B, D)."""
 
     @abstractmethod
     def derivatives(self, theta: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Margins (B, K), their Jacobian (B, K, D), and their Hessians' parts for `curve`."""
+        """Returns margins (B, K), their Jacobian (B, K, D), and the tensor that `weighted_hessian` needs."""
 
     @abstractmethod
-    def curve(self, parts: Tensor | None, slopes: Tensor) -> Tensor | float:
-        """(B, D, D): Σ_k slopes_k ∇²m_k."""
+    def weighted_hessian(self, softmax: Tensor | None, slopes: Tensor) -> Tensor | float:
+        """Returns Σ_k slopes_k ∇²m_k, (B, D, D)."""
 
 
 @dataclass(frozen=True)
 class LinearMargins(MarginSystem):
-    """m = rows · h.
+    """Linear margins m = rows · h.
 
     Attributes:
-        rows: (K, M).
+        rows: (K, M) coefficients.
     """
 
     rows: Tensor
@@ -61,20 +61,20 @@ class LinearMargins(MarginSystem):
         jacobian = self.rows @ self.basis
         return theta @ jacobian.T, jacobian.expand(theta.shape[0], -1, -1), None
 
-    def curve(self, parts: Tensor | None, slopes: Tensor) -> Tensor | float:
+    def weighted_hessian(self, softmax: Tensor | None, slopes: Tensor) -> Tensor | float:
         return 0.0
 
 
 @dataclass(frozen=True)
 class LogOddsMargins(MarginSystem):
-    """m_k = h[own_k] − logsumexp h[competitors_k].
+    """Log-odds margins m_k = h[labels_k] − logsumexp h[competitors_k].
 
     Attributes:
-        own: (K,) indices of outputs.
+        labels: (K,) indices of outputs.
         competitors: (K, R) indices of outputs.
     """
 
-    own: Tensor
+    labels: Tensor
     competitors: Tensor
 
     @property
@@ -83,24 +83,24 @@ class LogOddsMargins(MarginSystem):
 
     def margins(self, theta: Tensor) -> Tensor:
         scores = theta @ self.basis.T
-        return scores[:, self.own] - scores[:, self.competitors].logsumexp(-1)
+        return scores[:, self.labels] - scores[:, self.competitors].logsumexp(-1)
 
     def derivatives(self, theta: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         scores = theta @ self.basis.T
-        share = scores[:, self.competitors].softmax(-1)
-        jacobian = self.basis[self.own] - torch.einsum("bkr,krd->bkd", share, self.basis[self.competitors])
-        return self.margins(theta), jacobian, share
+        softmax = scores[:, self.competitors].softmax(-1)
+        jacobian = self.basis[self.labels] - torch.einsum("bkr,krd->bkd", softmax, self.basis[self.competitors])
+        return self.margins(theta), jacobian, softmax
 
-    def curve(self, parts: Tensor | None, slopes: Tensor) -> Tensor | float:
-        # ∇²m = −(E[f fᵀ] − E[f] E[f]ᵀ) over the competitors' features f under their softmax.
-        assert parts is not None
+    def weighted_hessian(self, softmax: Tensor | None, slopes: Tensor) -> Tensor | float:
+        # ∇²m = −(E[f fᵀ] − E[f] E[f]ᵀ), with expectations over the competitors' features f under their softmax.
+        assert softmax is not None
         features = self.basis[self.competitors]
-        mean = torch.einsum("bkr,krd->bkd", parts, features)
-        second = torch.einsum("bk,bkr,krd,kre->bde", slopes, parts, features, features)
+        mean = torch.einsum("bkr,krd->bkd", softmax, features)
+        second = torch.einsum("bk,bkr,krd,kre->bde", slopes, softmax, features, features)
         return torch.einsum("bk,bkd,bke->bde", slopes, mean, mean) - second
 
 
-def pairs(own: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
-    """Every label (G,) with each of its candidates (G, C) that is another one: two equally long lists."""
-    competes = candidates != own.unsqueeze(-1)
-    return own.unsqueeze(-1).expand_as(candidates)[competes], candidates[competes]
+def competitor_pairs(labels: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns all pairs of a label (G,) and a different candidate (G, C), as two vectors of equal length."""
+    is_competitor = candidates != labels.unsqueeze(-1)
+    return labels.unsqueeze(-1).expand_as(candidates)[is_competitor], candidates[is_competitor]

@@ -8,79 +8,81 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from linearcore.forms._competitors import Competitors, count_present
+from linearcore.forms._competitors import Competitors, count_unmasked
 from linearcore.forms._labels import Labels
-from linearcore.forms._margins import LinearMargins, pairs
-from linearcore.forms._rows import Kept
+from linearcore.forms._margins import LinearMargins, competitor_pairs
+from linearcore.forms._rows import SavedTensors
 from linearcore.surrogates import Surrogate
 
 
 @dataclass(frozen=True)
 class Pairwise(Competitors):
-    """Σ_{v≠y} φ(s_y − s_v), the paper's sum loss, or its mean over the n − 1 competitors.
+    """Σ_{v≠y} φ(s_y − s_v), the paper's loss, or its mean over the n − 1 competitors.
 
-    Convex, as smooth as φ, and argmax-consistent for differentiable non-increasing φ. The paper's linear bound fails for
-    three classes and more (`docs/reading-the-paper-with-care.md`, a).
+    Convex, as smooth as φ, and argmax-consistent for differentiable non-increasing φ. The paper's linear bound is false for
+    three or more classes: see section (a) of `docs/reading-the-paper-with-care.md`.
 
     Reference: Eq. (3) of the paper.
     """
 
     name: ClassVar[str] = "pairwise"
 
-    def _references(self, scores: Tensor, present: Tensor, chunk: slice) -> Tensor:
+    def _references(self, scores: Tensor, is_unmasked: Tensor, chunk: slice) -> Tensor:
         return scores[..., chunk]
 
-    def _soft_without_margin(self, surrogate: Surrogate, scores: Tensor, share: Tensor) -> None:
+    def _linear_time_soft_losses(self, surrogate: Surrogate, scores: Tensor, weights: Tensor) -> None:
         return None
 
     def hard_forward(
         self, surrogate: Surrogate, scores: Tensor, labels: Labels, *, fused: ModuleType | None, overwrite: bool = False
-    ) -> tuple[Tensor, Kept]:
-        index, own = _own(scores, labels)
-        missing = own == -math.inf
-        competitors = (count_present(scores) - (~missing).to(scores.dtype)).clamp_(min=1) if self.normalize else None
-        total = self._values(surrogate, own, scores, index, overwrite).sum(-1)
-        # The label itself is masked out: infinitely wrong, unless all others are, too.
-        total.masked_fill_(missing.squeeze(-1) & (total > 0), math.inf)
-        return (total, ()) if competitors is None else (total.div_(competitors.squeeze(-1)), (competitors,))
+    ) -> tuple[Tensor, SavedTensors]:
+        index, label_score = _label_scores(scores, labels)
+        is_masked = label_score == -math.inf
+        num_competitors = (count_unmasked(scores) - (~is_masked).to(scores.dtype)).clamp_(min=1) if self.normalize else None
+        total = self._values(surrogate, label_score, scores, index, overwrite).sum(-1)
+        # If the label is masked out the loss is infinite, unless all competitors are masked out too.
+        total.masked_fill_(is_masked.squeeze(-1) & (total > 0), math.inf)
+        return (total, ()) if num_competitors is None else (total.div_(num_competitors.squeeze(-1)), (num_competitors,))
 
     def hard_gradient(
-        self, surrogate: Surrogate, scores: Tensor, labels: Labels, kept: Kept, upstream: Tensor, *,
+        self, surrogate: Surrogate, scores: Tensor, labels: Labels, saved: SavedTensors, grad_output: Tensor, *,
         fused: ModuleType | None, overwrite: bool = False,
     ) -> Tensor:  # fmt: skip
-        index, own = _own(scores, labels)
-        slopes, factor = self._slopes(surrogate, own, scores, index, overwrite)
-        scale = factor * (upstream / kept[0] if self.normalize else upstream)
-        pull = slopes.sum(-1, keepdim=True).mul_(scale)
-        return slopes.mul_(-scale).scatter_(-1, index, pull)
+        index, label_score = _label_scores(scores, labels)
+        slopes, factor = self._slopes(surrogate, label_score, scores, index, overwrite)
+        scale = factor * (grad_output / saved[0] if self.normalize else grad_output)
+        label_gradient = slopes.sum(-1, keepdim=True).mul_(scale)
+        return slopes.mul_(-scale).scatter_(-1, index, label_gradient)
 
-    def margins(self, own: Tensor, candidates: Tensor, basis: Tensor) -> LinearMargins:
-        labels, others = pairs(own, candidates)
+    def margins(self, labels: Tensor, candidates: Tensor, basis: Tensor) -> LinearMargins:
+        pair_labels, competitors = competitor_pairs(labels, candidates)
         eye = torch.eye(len(basis), dtype=basis.dtype)
-        return LinearMargins(eye[labels], basis, eye[labels] - eye[others])
+        return LinearMargins(eye[pair_labels], basis, eye[pair_labels] - eye[competitors])
 
     def consistency(self, surrogate: Surrogate) -> str | None:
-        reason = "swapping scores lowers the risk if the likelier class was behind, and at a tie parting them does"
+        reason = (
+            "swapping two scores lowers the risk if the more probable class had the lower one; separating a tie does too"
+        )
         return reason if surrogate.is_monotone else None
 
-    def sampled(
-        self, surrogate: Surrogate, own: Tensor, others: Tensor, log_weight: Tensor, num_classes: int | Tensor
+    def sampled_losses(
+        self, surrogate: Surrogate, label_scores: Tensor, scores: Tensor, log_weight: Tensor, num_classes: int | Tensor
     ) -> Tensor:
-        """Σ_k weight_k φ(s_y − s_k): unbiased for the sum over all competitors, and so is its gradient."""
-        # Masked out or without weight: φ(∞) need not be 0, nor its slope a number.
-        idle = (log_weight == -math.inf) | (others == -math.inf)
-        margin = (own.unsqueeze(-1) - others).masked_fill(idle, 0.0)
-        weight = log_weight.to(others.dtype).exp().masked_fill(idle, 0.0)
+        """Returns Σ_k weight_k φ(s_y − s_k): value and gradient are unbiased for the sum over all competitors."""
+        # Candidates with weight 0 or score −inf are set to 0, because φ(∞) may be nonzero and its slope NaN.
+        is_ignored = (log_weight == -math.inf) | (scores == -math.inf)
+        margin = (label_scores.unsqueeze(-1) - scores).masked_fill(is_ignored, 0.0)
+        weight = log_weight.to(scores.dtype).exp().masked_fill(is_ignored, 0.0)
         total = (weight * surrogate._value(margin)).sum(-1)
         if not self.normalize:
             return total
         return total / ((num_classes - 1).clamp(min=1) if isinstance(num_classes, Tensor) else max(1, num_classes - 1))
 
 
-def _own(scores: Tensor, labels: Labels) -> tuple[Tensor, Tensor]:
-    """(N, 1) each: the labels, and their scores less their margins."""
+def _label_scores(scores: Tensor, labels: Labels) -> tuple[Tensor, Tensor]:
+    """Returns the label indices and the label scores minus the label margins, (N, 1) each."""
     assert labels.index is not None
     index = labels.index.unsqueeze(-1)
-    own = torch.gather(scores, -1, index)
-    margin = labels.own_margin(scores)
-    return index, own if margin is None else own - margin
+    label_score = torch.gather(scores, -1, index)
+    margin = labels.label_margin(scores)
+    return index, label_score if margin is None else label_score - margin

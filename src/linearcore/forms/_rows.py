@@ -1,4 +1,4 @@
-"""Losses of rows of scores: the definition in one piece, or rows in blocks that are recomputed in the backward pass."""
+"""Row losses: the reference implementation, and a blocked one that recomputes intermediates in the backward pass."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -17,21 +17,21 @@ from linearcore.surrogates import Surrogate
 if TYPE_CHECKING:
     from linearcore.forms._base import Form
 
-#: Per-row numbers, each (N,) or (N, 1), that the forward pass hands to the backward pass.
-Kept: TypeAlias = tuple[Tensor, ...]
+#: Per-row tensors, each (N,) or (N, 1), that the forward pass saves for the backward pass.
+SavedTensors: TypeAlias = tuple[Tensor, ...]
 
 
 def row_losses(form: "Form", surrogate: Surrogate, scores: Tensor, labels: Labels, backend: str) -> Tensor:
-    """(N,): the loss of every row of `scores` (N, C), unreduced, in float32 for half-precision scores.
+    """Returns the unreduced loss (N,) of each row, in float32 for half-precision scores.
 
     Args:
-        form, surrogate: the loss.
+        form, surrogate: define the loss.
         scores: (N, C).
-        labels: of the rows.
-        backend: "reference", "eager" or "fused", as `kernels.resolve_backend` gives it.
+        labels: labels of the rows.
+        backend: "reference", "eager" or "fused", the result of `kernels.resolve_backend`.
 
-    Time O(N·C) with hard labels, O(N·C²) with soft ones where the form says so. Memory beyond the inputs: "reference" a
-    handful of N×C (N×C×C) temporaries, "eager" one block, and the gradient in the backward pass.
+    Time O(N·C) with hard labels; O(N·C²) with soft labels if `form.soft_is_quadratic(labels)`. Temporary memory: a few
+    N×C (N×C×C) tensors with "reference"; one block, and the gradient in the backward pass, with "eager".
     """
     if backend == "reference":
         return reference_rows(form, surrogate, scores, labels)
@@ -41,18 +41,18 @@ def row_losses(form: "Form", surrogate: Surrogate, scores: Tensor, labels: Label
 
 
 def reference_rows(form: "Form", surrogate: Surrogate, scores: Tensor, labels: Labels) -> Tensor:
-    """`row_losses` by the form's definition, differentiable as often as wanted."""
+    """Reference implementation of `row_losses` with plain autograd; supports higher derivatives."""
     scores = scores.to(compute_dtype(scores))
     if labels.is_hard:
-        return form.hard(surrogate, scores, labels)
-    return form.soft(surrogate, scores, labels, slice(0, scores.shape[-1]))
+        return form.hard_losses(surrogate, scores, labels)
+    return form.soft_losses(surrogate, scores, labels, slice(0, scores.shape[-1]))
 
 
 class BlockedRows(torch.autograd.Function):
-    """The losses of all rows, block by block.
+    """Losses of all rows, computed in blocks of rows.
 
-    Kept for the backward pass: the scores and labels as they came, and at most three numbers a row. A block is
-    widened to float32 where needed, worked on, and dropped. A second derivative differentiates the definition.
+    Saves scores, labels and at most three values per row for the backward pass. Each block is cast to float32 if needed,
+    processed and freed. Double backward uses the reference implementation.
     """
 
     @staticmethod
@@ -60,95 +60,96 @@ class BlockedRows(torch.autograd.Function):
         ctx: Any, scores: Tensor, form: "Form", surrogate: Surrogate, fused: ModuleType | None, smoothing: float,
         *tensors: Tensor | None,
     ) -> Tensor:  # fmt: skip
-        labels = Labels.of(tensors, smoothing)
+        labels = Labels.from_tensors(tensors, smoothing)
         dtype = compute_dtype(scores)
         losses: list[Tensor] = []
-        kept: list[Kept] = []
-        for block in _blocks(form, scores, labels, fused):
-            rows = labels.rows(block)
-            if labels.is_hard and form.has_fast_path:
-                part = scores[block] if fused else scores[block].to(dtype)
-                overwrite = part.dtype != scores.dtype  # A widened block is a copy.
-                values, numbers = form.hard_forward(surrogate, part, rows, fused=fused, overwrite=overwrite)
-                kept.append(numbers)
+        saved: list[SavedTensors] = []
+        for rows in _row_blocks(form, scores, labels, fused):
+            block_labels = labels.rows(rows)
+            if labels.is_hard and form.has_custom_backward:
+                block = scores[rows] if fused else scores[rows].to(dtype)
+                overwrite = block.dtype != scores.dtype  # A cast block is a copy.
+                values, block_saved = form.hard_forward(surrogate, block, block_labels, fused=fused, overwrite=overwrite)
+                saved.append(block_saved)
             else:
-                part = scores[block].to(dtype)
-                values = torch.stack([piece(part) for piece in _pieces(form, surrogate, part, rows)]).sum(0)
+                block = scores[rows].to(dtype)
+                terms = _loss_terms(form, surrogate, block, block_labels)
+                values = torch.stack([term(block) for term in terms]).sum(0)
             losses.append(values)
-        ctx.how, ctx.smoothing = (form, surrogate, fused), smoothing
-        ctx.save_for_backward(scores, *tensors, *(_joined(column) for column in zip(*kept, strict=True)))
-        return _joined(losses) if losses else scores.new_empty(0, dtype=dtype)
+        ctx.config, ctx.smoothing = (form, surrogate, fused), smoothing
+        ctx.save_for_backward(scores, *tensors, *(_concatenate(column) for column in zip(*saved, strict=True)))
+        return _concatenate(losses) if losses else scores.new_empty(0, dtype=dtype)
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        scores, *saved = ctx.saved_tensors
-        labels = Labels.of(saved[:4], ctx.smoothing)
-        form, surrogate, fused = ctx.how
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
+        scores, *tensors = ctx.saved_tensors
+        labels, saved = Labels.from_tensors(tensors[:4], ctx.smoothing), tensors[4:]
+        form, surrogate, fused = ctx.config
         if torch.is_grad_enabled():
             losses = reference_rows(form, surrogate, scores, labels)
-            (gradient,) = torch.autograd.grad(losses, scores, upstream, create_graph=True)
+            (gradient,) = torch.autograd.grad(losses, scores, grad_output, create_graph=True)
         else:
-            gradient = _gradient(form, surrogate, fused, scores, labels, saved[4:], upstream.unsqueeze(-1))
-        return gradient, None, None, None, None, *(None for _ in saved[:4])
+            gradient = _gradient(form, surrogate, fused, scores, labels, saved, grad_output.unsqueeze(-1))
+        return gradient, None, None, None, None, None, None, None, None
 
 
-def _joined(parts: Sequence[Tensor]) -> Tensor:
-    return parts[0] if len(parts) == 1 else torch.cat(list(parts))
+def _concatenate(tensors: Sequence[Tensor]) -> Tensor:
+    return tensors[0] if len(tensors) == 1 else torch.cat(list(tensors))
 
 
 def _gradient(
-    form: "Form", surrogate: Surrogate, fused: ModuleType | None, scores: Tensor, labels: Labels, kept: list[Tensor],
-    upstream: Tensor,
+    form: "Form", surrogate: Surrogate, fused: ModuleType | None, scores: Tensor, labels: Labels, saved: list[Tensor],
+    grad_output: Tensor,
 ) -> Tensor:  # fmt: skip
-    blocks = _blocks(form, scores, labels, fused)
-    if len(blocks) == 1:  # Nothing to put together: on an accelerator every copy is one more launch.
-        return _block_gradient(form, surrogate, fused, scores, labels, tuple(kept), upstream).to(scores.dtype)
+    blocks = _row_blocks(form, scores, labels, fused)
+    if len(blocks) == 1:  # Avoids a copy, which is one more kernel launch on a GPU.
+        return _block_gradient(form, surrogate, fused, scores, labels, tuple(saved), grad_output).to(scores.dtype)
     gradient = torch.empty_like(scores, memory_format=torch.contiguous_format)
-    for block in blocks:
-        rows, numbers = labels.rows(block), tuple(column[block] for column in kept)
-        gradient[block] = _block_gradient(form, surrogate, fused, scores[block], rows, numbers, upstream[block])
+    for rows in blocks:
+        block_labels, block_saved = labels.rows(rows), tuple(column[rows] for column in saved)
+        gradient[rows] = _block_gradient(form, surrogate, fused, scores[rows], block_labels, block_saved, grad_output[rows])
     return gradient
 
 
 def _block_gradient(
-    form: "Form", surrogate: Surrogate, fused: ModuleType | None, scores: Tensor, labels: Labels, kept: Kept,
-    upstream: Tensor,
+    form: "Form", surrogate: Surrogate, fused: ModuleType | None, scores: Tensor, labels: Labels, saved: SavedTensors,
+    grad_output: Tensor,
 ) -> Tensor:  # fmt: skip
-    if not (labels.is_hard and form.has_fast_path):
-        return _differentiated(form, surrogate, scores.to(upstream.dtype), labels, upstream)
-    part = scores if fused else scores.to(upstream.dtype)
-    overwrite = part.dtype != scores.dtype
-    gradient = form.hard_gradient(surrogate, part, labels, kept, upstream, fused=fused, overwrite=overwrite)
+    if not (labels.is_hard and form.has_custom_backward):
+        return _autograd_gradient(form, surrogate, scores.to(grad_output.dtype), labels, grad_output)
+    block = scores if fused else scores.to(grad_output.dtype)
+    overwrite = block.dtype != scores.dtype
+    gradient = form.hard_gradient(surrogate, block, labels, saved, grad_output, fused=fused, overwrite=overwrite)
     if surrogate.lipschitz == math.inf:
-        # A row that counts for nothing has no gradient, even where its slopes are infinite.
-        gradient.masked_fill_(upstream == 0, 0.0)
+        # Rows with zero grad_output get zero gradient, because 0 · inf would be NaN.
+        gradient.masked_fill_(grad_output == 0, 0.0)
     return gradient
 
 
-def _differentiated(form: "Form", surrogate: Surrogate, scores: Tensor, labels: Labels, upstream: Tensor) -> Tensor:
-    """The gradient of a block by autograd, a piece at a time so that its graph stays small."""
+def _autograd_gradient(form: "Form", surrogate: Surrogate, scores: Tensor, labels: Labels, grad_output: Tensor) -> Tensor:
+    """Returns the gradient of a block by autograd, term by term to limit the size of the graph."""
     gradient = torch.zeros_like(scores)
     with torch.enable_grad():
         leaf = scores.detach().requires_grad_()
-        for piece in _pieces(form, surrogate, scores, labels):
-            gradient += torch.autograd.grad(piece(leaf), leaf, upstream.squeeze(-1))[0]
+        for term in _loss_terms(form, surrogate, scores, labels):
+            gradient += torch.autograd.grad(term(leaf), leaf, grad_output.squeeze(-1))[0]
     return gradient
 
 
-def _pieces(form: "Form", surrogate: Surrogate, scores: Tensor, labels: Labels) -> list[Callable[[Tensor], Tensor]]:
-    """Functions of the scores whose sum is the losses: one, or one for each chunk of labels where soft ones are many."""
+def _loss_terms(form: "Form", surrogate: Surrogate, scores: Tensor, labels: Labels) -> list[Callable[[Tensor], Tensor]]:
+    """Returns functions of the scores whose results sum to the losses: one, or one per chunk of classes."""
     if labels.is_hard:
-        return [partial(form.hard, surrogate, labels=labels)]
+        return [partial(form.hard_losses, surrogate, labels=labels)]
     num_classes = scores.shape[1]
     step = num_classes
     if form.soft_is_quadratic(labels):
         step = block_size(scores) // max(1, scores.shape[0] * num_classes)
     chunks = list(slices(num_classes, step)) or [slice(0, 0)]
-    return [partial(form.soft, surrogate, labels=labels, chunk=chunk) for chunk in chunks]
+    return [partial(form.soft_losses, surrogate, labels=labels, chunk=chunk) for chunk in chunks]
 
 
-def _blocks(form: "Form", scores: Tensor, labels: Labels, fused: ModuleType | None) -> list[slice]:
-    """The rows in blocks; all at once where there are no temporaries to keep small."""
+def _row_blocks(form: "Form", scores: Tensor, labels: Labels, fused: ModuleType | None) -> list[slice]:
+    """Returns blocks of rows; a single block for fused kernels, which need no temporaries."""
     rows, num_classes = scores.shape
     if fused:
         return [slice(0, rows)] if rows else []
@@ -156,6 +157,6 @@ def _blocks(form: "Form", scores: Tensor, labels: Labels, fused: ModuleType | No
     return list(row_blocks(scores, num_classes**2 if is_quadratic else num_classes))
 
 
-def tensors_of(*members: object) -> tuple[Tensor, ...]:
-    """Tensors among the attributes of forms and surrogates, which a user's own may train."""
-    return tuple(value for member in members for value in vars(member).values() if isinstance(value, Tensor))
+def tensor_attributes(*objects: object) -> tuple[Tensor, ...]:
+    """Returns the tensor attributes of forms and surrogates; those of user-defined ones may be trainable."""
+    return tuple(value for item in objects for value in vars(item).values() if isinstance(value, Tensor))

@@ -1,14 +1,14 @@
-"""Heads: modules behind a network. Those of chains turn its emissions into a loss over structures, and decode.
+"""Heads: modules for the end of a network. A chain head computes a loss from the emissions and decodes tag sequences.
 
-All chain heads have one interface, torchcrf's and more; the loss is the word that changes:
+All chain heads have torchcrf's interface plus additional methods. They differ in the loss:
 
-    head = LinearCoreChain(num_tags)     margins to all single-site changes, O(L·|Y|)
-    head = ChainCRF(num_tags)            log-likelihood, O(L·|Y|²), with posteriors
-    head = ChainSSVM(num_tags)           hinge of the most violated sequence, O(L·|Y|²)
+    head = LinearCoreChain(num_tags)     margins to all sequences with one tag changed, O(L·|Y|)
+    head = ChainCRF(num_tags)            log-likelihood, O(L·|Y|²), with marginals
+    head = ChainSSVM(num_tags)           structured hinge loss, O(L·|Y|²)
 
-A classifier can end in `NormedScores`, which has no parameters and whose scores any loss can take.
+`NormedScores` normalises the scores of a classifier. It has no parameters and works with any loss.
 
-This layer checks, lays out and reduces; the computation is in `forms` and `kernels`.
+Heads check inputs, convert layouts and reduce losses. The computation is in `forms` and `kernels`.
 """
 
 from linearcore.heads._chain import ChainHead

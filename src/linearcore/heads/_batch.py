@@ -1,4 +1,4 @@
-"""What users hand to a chain head, checked and brought to one layout."""
+"""Checks the inputs of a chain head and converts them to one layout."""
 
 from typing import NamedTuple
 
@@ -8,108 +8,108 @@ from torch import Tensor
 from linearcore._checks import complaint, floating, in_range
 from linearcore.structures import Sites
 
-#: A tag that counts as masked, as in torch.nn.CrossEntropyLoss and in Hugging Face's token classification.
+#: Positions with this tag are masked out, as in torch.nn.CrossEntropyLoss and in Hugging Face's token classification.
 IGNORED_TAG = -100
 
 
 class Batch(NamedTuple):
-    """A batch of chains, time first.
+    """A batch of sequences, time first.
 
     Attributes:
         emissions: (L, B, |Y|).
-        tags: (L, B), 0 where there is none; None where only decoding is asked for.
-        sites: where the tags sit.
-        wrong: (B,) booleans: a tag of the chain is out of range, and its loss NaN. None where all are known to be right.
+        tags: (L, B), 0 where masked; None for decoding.
+        sites: positions of the tags and their neighbours.
+        has_invalid_tag: (B,) booleans: a tag of the sequence is out of range, so its loss is NaN. None if all are valid.
     """
 
     emissions: Tensor
     tags: Tensor | None
     sites: Sites
-    wrong: Tensor | None = None
+    has_invalid_tag: Tensor | None = None
 
     @property
-    def tagged(self) -> tuple[Tensor, Tensor, Sites]:
-        """Emissions, tags and sites, where there are tags."""
+    def loss_inputs(self) -> tuple[Tensor, Tensor, Sites]:
+        """Emissions, tags and sites; only for a batch with tags."""
         assert self.tags is not None
         return self.emissions, self.tags, self.sites
 
 
 def check_shapes(num_tags: int | None, emissions: Tensor, tags: Tensor | None, mask: Tensor | None) -> None:
-    """Raises unless the shapes and dtypes fit; the sentences are torchcrf's, what to do is added. Reads no device.
+    """Raises if shapes or dtypes do not fit, with torchcrf's messages plus advice. Does not synchronise with a GPU.
 
-    Without `num_tags` the emissions are hidden states, whose last dimension may be of any size.
+    If `num_tags` is None, `emissions` are hidden states whose last dimension may have any size.
     """
-    name, wanted = "emissions", "the scores of the network, one for every position and tag"
+    name, content = "emissions", "the scores of the network, one for every position and tag"
     if num_tags is None:
-        name, wanted = "hidden", "what goes into the last layer"
-    floating(name, emissions, f"pass {wanted}")
+        name, content = "hidden", "the input of the last layer"
+    floating(name, emissions, f"pass {content}")
     if emissions.dim() != 3:
         advice = f"add the missing dimension, for example with `{name}.unsqueeze(0)`"
         raise ValueError(f"{name} must have dimension of 3, got {emissions.dim()}; {advice}")
     if num_tags is not None and emissions.size(2) != num_tags:
         advice = "give the last layer of the network one output for every tag"
         raise ValueError(f"expected last dimension of emissions is {num_tags}, got {emissions.size(2)}; {advice}")
-    for label, given in (("tags", tags), ("mask", mask)):
-        if given is None:
+    for argument, tensor in (("tags", tags), ("mask", mask)):
+        if tensor is None:
             continue
-        if not isinstance(given, Tensor):
-            raise TypeError(complaint(label, "be a torch tensor", type(given).__name__, "wrap it in torch.as_tensor"))
-        if emissions.shape[:2] != given.shape:
+        if not isinstance(tensor, Tensor):
+            raise TypeError(complaint(argument, "be a torch tensor", type(tensor).__name__, "wrap it in torch.as_tensor"))
+        if emissions.shape[:2] != tensor.shape:
             raise ValueError(
-                f"the first two dimensions of {name} and {label} must match, got {tuple(emissions.shape[:2])} and "
-                f"{tuple(given.shape)}; is `batch_first` what you mean?"
+                f"the first two dimensions of {name} and {argument} must match, got {tuple(emissions.shape[:2])} and "
+                f"{tuple(tensor.shape)}; check `batch_first`"
             )
     if tags is not None and (tags.is_floating_point() or tags.is_complex() or tags.dtype == torch.bool):
         raise TypeError(complaint("tags", "be integers", tags.dtype, "convert them with `.long()`"))
 
 
 def to_batch(
-    num_tags: int, emissions: Tensor, tags: Tensor | None, mask: Tensor | None, *, look: bool, strict: bool
+    num_tags: int, emissions: Tensor, tags: Tensor | None, mask: Tensor | None, *, check_values: bool, strict: bool
 ) -> Batch:
-    """Tags of −100 masked out, everything time first as it is given.
+    """Masks out tags of −100 and returns a time-first `Batch`.
 
-    With `look` the numbers are checked as well: tags are in range, and if it is `strict` the mask begins with True, but for
-    tags of −100. One read of the device, which also tells whether any position is off; where none is, there is less to do.
+    With `check_values`, tags must be in range, and with `strict` the first position must be unmasked or have tag −100.
+    The check synchronises with the GPU once. It also detects batches without masked positions, which are faster.
     """
-    shown = None if mask is None else mask.bool()
-    tags = None if tags is None else tags.long()  # First of all: −100 is no number of an unsigned type.
-    flags = _flags(num_tags, tags, shown) if look else {}
-    if strict and flags.get("starts off"):
-        advice = "leave out what is before the first tag, or make the head with `strict_mask=False` to have it skipped"
+    unmasked = None if mask is None else mask.bool()
+    tags = None if tags is None else tags.long()  # Before any comparison: unsigned types cannot hold −100.
+    flags = _value_flags(num_tags, tags, unmasked) if check_values else {}
+    if strict and flags.get("first is masked"):
+        advice = "remove the positions before the first tag, or create the head with `strict_mask=False` to skip them"
         raise ValueError(f"mask of the first timestep must all be on; {advice}")
     if flags.get("out of range"):
         assert tags is not None
-        seen = tags[tags != IGNORED_TAG] if shown is None else tags[shown & (tags != IGNORED_TAG)]
-        got = f"tags from {int(seen.min())} to {int(seen.max())}"
-        raise ValueError(complaint("tags", f"be in [0, {num_tags}) or {IGNORED_TAG}", got, "look for wrong labels"))
-    is_full = not flags["some off"] if look else tags is None and shown is None
+        used_tags = tags[tags != IGNORED_TAG] if unmasked is None else tags[unmasked & (tags != IGNORED_TAG)]
+        got = f"tags from {int(used_tags.min())} to {int(used_tags.max())}"
+        raise ValueError(complaint("tags", f"be in [0, {num_tags}) or {IGNORED_TAG}", got, "correct the labels"))
+    is_full = not flags["some masked"] if check_values else tags is None and unmasked is None
     if is_full:
-        full = torch.ones(emissions.shape[:2], dtype=torch.bool, device=emissions.device)
-        return Batch(emissions, tags, Sites.of(full, is_full=True))
+        full_mask = torch.ones(emissions.shape[:2], dtype=torch.bool, device=emissions.device)
+        return Batch(emissions, tags, Sites.of(full_mask, is_full=True))
     if tags is not None:
-        shown = tags != IGNORED_TAG if shown is None else shown & (tags != IGNORED_TAG)
-        tags = tags.masked_fill(~shown, 0)  # torchcrf asks nothing of tags under a mask.
-    assert shown is not None
-    wrong = None
-    if tags is not None and not look:
-        tags, wrong = in_range("tags", tags, num_tags, str(IGNORED_TAG))
-        wrong = None if wrong is None else wrong.any(0)
-    return Batch(emissions, tags, Sites.of(shown), wrong)
+        unmasked = tags != IGNORED_TAG if unmasked is None else unmasked & (tags != IGNORED_TAG)
+        tags = tags.masked_fill(~unmasked, 0)  # As in torchcrf, masked tags may have any value.
+    assert unmasked is not None
+    has_invalid_tag = None
+    if tags is not None and not check_values:
+        tags, is_invalid = in_range("tags", tags, num_tags, str(IGNORED_TAG))
+        has_invalid_tag = None if is_invalid is None else is_invalid.any(0)
+    return Batch(emissions, tags, Sites.of(unmasked), has_invalid_tag)
 
 
-def _flags(num_tags: int, tags: Tensor | None, shown: Tensor | None) -> dict[str, bool]:
-    """What the numbers say, with as few operations as there can be and one read of the device."""
-    if shown is None:
+def _value_flags(num_tags: int, tags: Tensor | None, unmasked: Tensor | None) -> dict[str, bool]:
+    """Facts about the values of tags and mask, computed with one GPU synchronisation."""
+    if unmasked is None:
         if tags is None or tags.numel() == 0:
-            return {"some off": False}
-        least, most = torch.stack(torch.aminmax(tags)).tolist()
-        if least >= 0:
-            return {"out of range": most >= num_tags, "some off": False}
-        shown = torch.ones_like(tags, dtype=torch.bool)
-    starts = shown[:1] if tags is None else shown[:1] | (tags[:1] == IGNORED_TAG)
-    flags = {"starts off": ~starts.all()}
+            return {"some masked": False}
+        smallest, largest = torch.stack(torch.aminmax(tags)).tolist()
+        if smallest >= 0:
+            return {"out of range": largest >= num_tags, "some masked": False}
+        unmasked = torch.ones_like(tags, dtype=torch.bool)
+    first_is_valid = unmasked[:1] if tags is None else unmasked[:1] | (tags[:1] == IGNORED_TAG)
+    flags = {"first is masked": ~first_is_valid.all()}
     if tags is not None:
-        shown = shown & (tags != IGNORED_TAG)
-        flags["out of range"] = (((tags < 0) | (tags >= num_tags)) & shown).any()
-    flags["some off"] = ~shown.all()
+        unmasked = unmasked & (tags != IGNORED_TAG)
+        flags["out of range"] = (((tags < 0) | (tags >= num_tags)) & unmasked).any()
+    flags["some masked"] = ~unmasked.all()
     return dict(zip(flags, torch.stack(list(flags.values())).tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""What the three chain heads share: parameters, masks, reductions, constraints and decoding."""
+"""Base class of the chain heads: parameters, masks, reductions, constraints and decoding."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar
@@ -17,31 +17,29 @@ REDUCTIONS = ("none", "sum", "mean", "token_mean")
 
 
 class ChainHead(nn.Module, ABC):
-    """A linear chain over |Y| tags on top of a network's emissions, with torchcrf's interface.
+    """Base class of the chain heads: start, transition and end scores that are added to a network's emissions.
 
         h(x, y) = start[y_1] + Σ_j emissions[j, y_j] + Σ_{j>1} transitions[y_{j−1}, y_j] + end[y_L]
 
-    A subclass says what its loss is; everything else is here, so that changing the loss is changing one word.
+    The interface is torchcrf's. Subclasses implement the loss; decoding, masks and reductions are implemented here.
 
-    Masks are torchcrf's: the first position of every chain must be on. Beyond torchcrf, positions that are off in between
-    are skipped (the last position before them that is on is the neighbour), a tag of −100 counts as off, also in front, and
-    with `strict_mask=False` any position may be off.
+    Masks work as in torchcrf. In addition, masked positions inside a sequence are skipped, so the unmasked positions around
+    them become neighbours. Positions with tag −100 are masked out, also at the start.
 
     Args:
         num_tags: |Y|.
-        batch_first: emissions are (B, L, |Y|) and not (L, B, |Y|); tags and masks alike.
+        batch_first: emissions are (B, L, |Y|) instead of (L, B, |Y|); the same for tags and masks.
         rank: r, for transitions = F Tᵀ with two factors (|Y|, r) instead of one matrix with |Y|² entries.
-        constraints: transitions, first and last tags that are forbidden, in training and in decoding. They are no part of
-            the state that is saved, which is torchcrf's.
-        strict_mask: a mask whose first position is off is an error, as torchcrf has it. False skips such positions, which
-            is what tokens like [CLS] want.
-        validate: check the numbers too (masks, tags in range, constraints obeyed, no NaN in what is decoded), as torchcrf
-            does. On an accelerator each check waits for the device; False never waits. Then a tag out of range makes the
-            loss of its chain NaN (a CPU still raises), and NaN emissions decode to a score of NaN and tags of −100. Under
-            torch.compile and in CUDA graphs nothing is checked.
+        constraints: forbidden transitions, first tags and last tags, in training and in decoding. They are not saved in
+            the state dict, which stays compatible with torchcrf.
+        strict_mask: if True, a masked first position raises, as in torchcrf. Use False for inputs that start with [CLS].
+        validate: also check values, as torchcrf does: masks, tags in range, constraints, NaN in decoding. Each check
+            synchronises with the GPU. With False no check does; a tag out of range then makes the loss of its sequence NaN
+            (on a CPU it still raises), and NaN emissions decode to score NaN and tags −100. Nothing is checked under
+            torch.compile and in CUDA graphs.
     """
 
-    #: Whether a CUDA graph of the loss may give NaN where an eager step goes over to the log domain.
+    #: Whether the loss can be NaN in a CUDA graph in cases where an eager step falls back to the log domain.
     may_underflow: ClassVar[bool] = False
     _allowed_start: Tensor | None
     _allowed_transitions: Tensor | None
@@ -58,7 +56,7 @@ class ChainHead(nn.Module, ABC):
         validate: bool = True,
     ) -> None:
         if not isinstance(num_tags, int) or isinstance(num_tags, bool) or num_tags <= 0:
-            raise ValueError(f"invalid number of tags: {num_tags}; count them, from 1 up")
+            raise ValueError(f"invalid number of tags: {num_tags}; pass a positive integer")
         if rank is not None and (not isinstance(rank, int) or rank <= 0):
             advice = "for example 32, or None for a full matrix"
             raise ValueError(complaint("rank", "be a positive integer or None", repr(rank), advice))
@@ -66,7 +64,7 @@ class ChainHead(nn.Module, ABC):
         self.num_tags = num_tags
         self.batch_first = batch_first
         self.rank = rank
-        self.constraints = _checked(constraints, num_tags)
+        self.constraints = _check_constraints_type(constraints, num_tags)
         self.strict_mask = strict_mask
         self.validate = validate
         self.start_transitions = nn.Parameter(torch.empty(num_tags))
@@ -76,23 +74,23 @@ class ChainHead(nn.Module, ABC):
         else:
             self.transitions_from = nn.Parameter(torch.empty(num_tags, rank))
             self.transitions_to = nn.Parameter(torch.empty(num_tags, rank))
-        # Buffers follow the module to its device. They are no part of its state, which is torchcrf's.
+        # Buffers move with the module. Not persistent, so the state dict stays compatible with torchcrf.
         for name in ("start", "transitions", "end"):
             allowed = None if constraints is None else getattr(constraints, name)
             self.register_buffer(f"_allowed_{name}", allowed, persistent=False)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draws all scores from U(−0.1, 0.1) as torchcrf does, in the same order; factors so that their product is alike."""
+        """Initialises parameters from U(−0.1, 0.1) in torchcrf's order; factors give a product with the same variance."""
         nn.init.uniform_(self.start_transitions, -0.1, 0.1)
         nn.init.uniform_(self.end_transitions, -0.1, 0.1)
         if self.rank is None:
             nn.init.uniform_(self.transitions, -0.1, 0.1)
         else:
             # The variance of an entry of F Tᵀ is r·σ⁴, that of U(−0.1, 0.1) is 0.01/3.
-            spread = (0.01 / 3 / self.rank) ** 0.25
-            nn.init.normal_(self.transitions_from, 0.0, spread)
-            nn.init.normal_(self.transitions_to, 0.0, spread)
+            std = (0.01 / 3 / self.rank) ** 0.25
+            nn.init.normal_(self.transitions_from, 0.0, std)
+            nn.init.normal_(self.transitions_to, 0.0, std)
 
     def extra_repr(self) -> str:
         extra = "" if self.rank is None else f", rank={self.rank}"
@@ -100,102 +98,102 @@ class ChainHead(nn.Module, ABC):
         return f"num_tags={self.num_tags}{extra}{', constrained' if self.constraints is not None else ''}"
 
     def loss(self, emissions: Tensor, tags: Tensor, mask: Tensor | None = None, reduction: str = "token_mean") -> Tensor:
-        """The loss to train with; for `ChainCRF` it is the negative log-likelihood.
+        """Returns the training loss; for `ChainCRF` this is the negative log-likelihood.
 
         Args:
-            emissions: (L, B, |Y|), or (B, L, |Y|) with `batch_first`; any floating dtype, computed in float32 or float64.
-            tags: (L, B) or (B, L) integers; −100 counts as masked.
-            mask: like `tags`, booleans or 0 and 1; None means all on.
-            reduction: "token_mean" divides by the number of tags; "sum" and "mean" are over chains; "none" gives (B,).
+            emissions: (L, B, |Y|), or (B, L, |Y|) with `batch_first`; floating point. Computed in float32 or float64.
+            tags: (L, B) or (B, L) integers; positions with −100 are masked out.
+            mask: shape of `tags`, booleans or 0 and 1; None for no masked positions.
+            reduction: "token_mean" divides by the number of tags; "sum" and "mean" are over sequences; "none" returns (B,).
 
         Raises:
-            ValueError, TypeError: if shapes, dtypes or options do not fit, a tag is out of range (on a CPU, or with
-                `validate`), and with `validate` if the first position is off, or tags disobey the constraints.
+            ValueError, TypeError: if shapes, dtypes or options do not fit, or a tag is out of range (on a CPU, or with
+                `validate`); with `validate` also if the first position is masked or tags violate the constraints.
         """
         check_reduction(reduction)
-        batch = self._batch(emissions, tags, mask)
-        return self._reduced(self._losses(*batch.tagged), batch, reduction, emissions.dtype)
+        batch = self._to_batch(emissions, tags, mask)
+        return self._reduce(self._losses(*batch.loss_inputs), batch, reduction, emissions.dtype)
 
     def forward(self, emissions: Tensor, tags: Tensor, mask: Tensor | None = None, reduction: str = "sum") -> Tensor:
-        """−`loss`, summed over chains, so that `-head(...)` trains as with torchcrf. Arguments as in `loss`."""
+        """Returns −`loss`, by default the sum over sequences, as torchcrf does. Arguments as in `loss`."""
         return -self.loss(emissions, tags, mask, reduction)
 
-    def _reduced(self, losses: Tensor, batch: Batch, reduction: str, dtype: torch.dtype) -> Tensor:
-        """Losses (B,) as torchcrf reduces them, in the dtype that `dtype` and the parameters promote to."""
-        total = reduce_chains(nan_where(losses, batch.wrong), batch.sites, reduction)
+    def _reduce(self, losses: Tensor, batch: Batch, reduction: str, dtype: torch.dtype) -> Tensor:
+        """Reduces losses (B,), in the dtype that `dtype` and the parameters promote to."""
+        total = reduce_losses(nan_where(losses, batch.has_invalid_tag), batch.sites, reduction)
         return total.to(torch.promote_types(dtype, self.start_transitions.dtype))
 
     @abstractmethod
     def _losses(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
-        """(B,): what each chain loses, for emissions (L, B, |Y|) and tags (L, B)."""
+        """Returns the loss (B,) of each sequence, for emissions (L, B, |Y|) and tags (L, B)."""
 
     def viterbi(self, emissions: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """The best tags, in the layout of `mask` and −100 where it is off, and their scores (B,). Exact.
+        """Exact Viterbi decoding. Returns tags in the layout of `mask`, −100 where masked, and scores (B,). No gradient.
 
-        A chain without a path (constraints, or emissions of −inf) has score −inf and tags of −100 everywhere.
+        If no sequence is allowed (because of constraints or emissions of −inf), the score is −inf and all tags are −100.
 
-        Time O(L·B·|Y|²), on CPUs less for sharp scores; memory L×B×|Y|. No gradient. For torch.export wrap the head in a
-        module whose `forward` calls this; the length is then fixed, the batch size need not be.
+        Time O(L·B·|Y|²), faster on CPU for peaked scores; memory L×B×|Y|. For torch.export, wrap the head in a module
+        whose `forward` calls this method; the length is then fixed, the batch size can be dynamic.
         """
-        batch = self._batch(emissions, None, mask)
-        return self._decoded(*viterbi(batch.emissions, self.chain(batch.emissions), batch.sites))
+        batch = self._to_batch(emissions, None, mask)
+        return self._finish_decoding(*viterbi(batch.emissions, self.chain(batch.emissions), batch.sites))
 
-    def _decoded(self, tags: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """Tags in the user's layout, and scores; with `validate` NaN scores raise, since their tags mean nothing."""
+    def _finish_decoding(self, tags: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns tags in the user's layout, and scores; with `validate` raises if a score is NaN."""
         if self.validate and can_read(scores):
             holds(
                 "emissions",
                 ~scores.isnan(),
-                "not be NaN, nor +inf beside −inf",
-                "look for the first NaN in the network and in the head",
-                of="chains",
+                "contain neither NaN nor both +inf and −inf",
+                "find the layer that produces NaN; also check the parameters of the head",
+                of="sequences",
             )
-        return self._layout(tags), scores
+        return self._to_user_layout(tags), scores
 
     def beam(self, emissions: Tensor, width: int, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Like `viterbi`, but only the `width` best partial sequences go on at each position: time O(L·B·|Y|·width).
+        """Beam search: like `viterbi`, but keeps only the `width` best partial sequences at each position.
 
-        The scores are those of the tags found. Under hard constraints a narrow beam may lose all paths; −inf then.
+        The scores are those of the returned tags, −inf if no allowed sequence is left in the beam. Time O(L·B·|Y|·width).
         """
-        batch = self._batch(emissions, None, mask)
-        width = _count("width", width, "for example 16")
-        return self._decoded(*beam(batch.emissions, self.chain(batch.emissions), batch.sites, width))
+        batch = self._to_batch(emissions, None, mask)
+        width = _check_positive_int("width", width, "for example 16")
+        return self._finish_decoding(*beam(batch.emissions, self.chain(batch.emissions), batch.sites, width))
 
     def kbest(self, emissions: Tensor, k: int, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """The k best tag sequences, best first: tags (k, …) with the layout of `mask` behind, and scores (k, B).
+        """Returns the k best tag sequences, best first: tags (k, *mask.shape) and scores (k, B).
 
-        Where there are fewer than k, the rest has score −inf and tags of −100. Time O(L·B·|Y|·(|Y| + k²)).
+        If fewer than k sequences exist, the others have score −inf and tags −100. Time O(L·B·|Y|·(|Y| + k²)).
         """
-        batch = self._batch(emissions, None, mask)
-        k = _count("k", k, "for example 5")
-        return self._decoded(*kbest(batch.emissions, self.chain(batch.emissions), batch.sites, k))
+        batch = self._to_batch(emissions, None, mask)
+        k = _check_positive_int("k", k, "for example 5")
+        return self._finish_decoding(*kbest(batch.emissions, self.chain(batch.emissions), batch.sites, k))
 
     def decode(self, emissions: Tensor, mask: Tensor | None = None, *, width: int | None = None) -> list[list[int]]:
-        """The best tags as torchcrf's lists, one a chain, without the positions that are off.
+        """Returns the best tags as one list per sequence, as torchcrf does, without masked positions.
 
-        A chain without a path, whose score is −inf, gives an empty list.
+        The list is empty if no sequence is allowed (score −inf).
 
         Args:
-            width: a beam of that width instead of the exact search.
+            width: beam width; None for exact search.
         """
         tags, _ = self.viterbi(emissions, mask) if width is None else self.beam(emissions, width, mask)
         rows = tags if self.batch_first else tags.t()
         return [[tag for tag in row if tag != IGNORED_TAG] for row in rows.tolist()]
 
     def confidence(self, emissions: Tensor, mask: Tensor | None = None, tags: Tensor | None = None) -> Tensor:
-        """How sure the head is of each of its tags (or of yours), in [0, 1] and in the layout of `mask`; 0 where off."""
+        """Returns the confidence in [0, 1] of each decoded tag (or of `tags`), in the layout of `mask`; 0 where masked."""
         if tags is None:
             tags, _ = self.viterbi(emissions, mask)
         with torch.no_grad():
-            batch = self._batch(emissions, tags, mask)
-            return self._layout(self._confidence(*batch.tagged).masked_fill(~batch.sites.mask, 0.0))
+            batch = self._to_batch(emissions, tags, mask)
+            return self._to_user_layout(self._confidence(*batch.loss_inputs).masked_fill(~batch.sites.mask, 0.0))
 
     @abstractmethod
     def _confidence(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
-        """(L, B): how sure the head is of these tags."""
+        """Returns the confidence (L, B) of `tags` (L, B)."""
 
     def chain(self, like: Tensor | None = None) -> Chain:
-        """The chain's scores, constraints put in as −inf, in the dtype of `like` or else their own."""
+        """Returns start, transition and end scores, −inf where forbidden; in the dtype of `like`, or of the parameters."""
         dtype = self.start_transitions.dtype if like is None else like.dtype
         if self.rank is None:
             matrix = self.transitions.to(dtype)
@@ -207,20 +205,20 @@ class ChainHead(nn.Module, ABC):
 
     @property
     def _allowed(self) -> Chain | None:
-        """The constraints as booleans, where the parameters are."""
+        """The constraints as booleans, on the device of the parameters."""
         if self._allowed_start is None or self._allowed_transitions is None or self._allowed_end is None:
             return None
         return Chain(self._allowed_start, self._allowed_transitions, self._allowed_end)
 
-    def _batch(self, emissions: Tensor, tags: Tensor | None, mask: Tensor | None, *, is_hidden: bool = False) -> Batch:
-        """What users hand in, checked and time first. `is_hidden`: hidden states in the place of emissions, of any width."""
+    def _to_batch(self, emissions: Tensor, tags: Tensor | None, mask: Tensor | None, *, is_hidden: bool = False) -> Batch:
+        """Checks the inputs and converts them to time first. `is_hidden`: `emissions` are hidden states, of any width."""
         check_shapes(None if is_hidden else self.num_tags, emissions, tags, mask)
         if self.batch_first:
             emissions = emissions.transpose(0, 1)
-            tags, mask = (None if given is None else given.t() for given in (tags, mask))
-        look = self.validate and can_read(emissions)
-        batch = to_batch(self.num_tags, emissions, tags, mask, look=look, strict=self.strict_mask)
-        if look:
+            tags, mask = (None if tensor is None else tensor.t() for tensor in (tags, mask))
+        check_values = self.validate and can_read(emissions)
+        batch = to_batch(self.num_tags, emissions, tags, mask, check_values=check_values, strict=self.strict_mask)
+        if check_values:
             self._check_constraints(batch)
         dtype = torch.promote_types(compute_dtype(emissions), compute_dtype(self.start_transitions))
         return batch._replace(emissions=batch.emissions.to(dtype))
@@ -230,34 +228,38 @@ class ChainHead(nn.Module, ABC):
             return
         for length in batch.sites.mask.sum(0).unique().tolist():
             if length and not self.constraints.has_path(length):
-                advice = "allow more, or leave such chains out"
+                advice = "remove a constraint, or drop sequences of that length"
                 raise ValueError(
-                    complaint("constraints", "leave a path for every chain", f"none of length {length}", advice)
+                    complaint("constraints", "allow sequences of every length", f"none of length {length}", advice)
                 )
         if batch.tags is not None:
             sites = Sites.of(batch.sites.mask.cpu())
-            wrong = self.constraints.violations(batch.tags.cpu(), sites)
-            if bool(wrong.any()):
-                time, chain = wrong.nonzero()[0].tolist()
-                tag, before = int(batch.tags[time, chain]), int(sites.before(batch.tags.cpu())[time, chain])
-                where = "first" if sites.is_first[time, chain] else f"after {before}"
-                where += " and last" if sites.is_last[time, chain] else ""
-                got = f"{int(wrong.sum())} that do not, the first at position {time} of chain {chain} (tag {tag} {where})"
-                raise ValueError(complaint("tags", "obey `constraints`", got, "mend the labels, or forbid less"))
+            violations = self.constraints.violations(batch.tags.cpu(), sites)
+            if bool(violations.any()):
+                time, row = violations.nonzero()[0].tolist()
+                tag, before = int(batch.tags[time, row]), int(sites.before(batch.tags.cpu())[time, row])
+                where = "first" if sites.is_first[time, row] else f"after {before}"
+                where += " and last" if sites.is_last[time, row] else ""
+                first = f"position {time} of sequence {row} (tag {tag} {where})"
+                got, advice = (
+                    f"{int(violations.sum())} violations, the first at {first}",
+                    "correct the labels or constraints",
+                )
+                raise ValueError(complaint("tags", "satisfy `constraints`", got, advice))
 
-    def _layout(self, tensor: Tensor) -> Tensor:
-        """From time first to what the user has."""
+    def _to_user_layout(self, tensor: Tensor) -> Tensor:
+        """Converts from time first to the user's layout."""
         return tensor.transpose(-1, -2) if self.batch_first else tensor
 
 
 def check_reduction(reduction: str) -> None:
-    """Raises unless it is one of torchcrf's."""
+    """Raises ValueError if `reduction` is not one of `REDUCTIONS`."""
     if reduction not in REDUCTIONS:
         raise ValueError(f"invalid reduction: {reduction}; choose one of {', '.join(REDUCTIONS)}")
 
 
-def reduce_chains(losses: Tensor, sites: Sites, reduction: str) -> Tensor:
-    """Losses (B,) as torchcrf reduces them: over chains, or with "token_mean" over tags."""
+def reduce_losses(losses: Tensor, sites: Sites, reduction: str) -> Tensor:
+    """Reduces losses (B,) as torchcrf does: over sequences, or over tags with "token_mean"."""
     if reduction == "none":
         return losses
     total = losses.sum()
@@ -266,7 +268,7 @@ def reduce_chains(losses: Tensor, sites: Sites, reduction: str) -> Tensor:
     return total / sites.mask.sum() if reduction == "token_mean" else total
 
 
-def _checked(constraints: Constraints | None, num_tags: int) -> Constraints | None:
+def _check_constraints_type(constraints: Constraints | None, num_tags: int) -> Constraints | None:
     if constraints is not None and not isinstance(constraints, Constraints):
         advice = "for example linearcore.structures.bio(names)"
         raise TypeError(complaint("constraints", "be `Constraints` or None", type(constraints).__name__, advice))
@@ -277,14 +279,14 @@ def _checked(constraints: Constraints | None, num_tags: int) -> Constraints | No
     return constraints
 
 
-def checked_cost(cost: str | Cost, num_tags: int) -> Cost:
-    """The cost that a name stands for; raises if it is for another number of tags."""
-    found = resolve_cost(cost)
-    found.check(num_tags)
-    return found
+def cost_for_tags(cost: str | Cost, num_tags: int) -> Cost:
+    """Returns the cost with this name; raises if it is made for another number of tags."""
+    resolved = resolve_cost(cost)
+    resolved.check(num_tags)
+    return resolved
 
 
-def _count(name: str, number: int, advice: str) -> int:
+def _check_positive_int(name: str, number: int, advice: str) -> int:
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
         got = repr(number) if isinstance(number, int | float) else type(number).__name__
         raise ValueError(complaint(name, "be a positive integer", got, advice))

@@ -1,4 +1,4 @@
-"""The conditional random field."""
+"""Linear-chain conditional random field."""
 
 from typing import ClassVar
 
@@ -10,15 +10,15 @@ from linearcore.structures import Sites, path_score
 
 
 class ChainCRF(ChainHead):
-    """An exact linear-chain CRF: everything torchcrf.CRF does, with thousands of tags.
+    """Linear-chain CRF with torchcrf's interface that scales to thousands of tags.
 
-    The output of `forward` is the log-likelihood, and `loss` is its negative:
+    `forward` returns the log-likelihood, and `loss` its negative:
 
         log P(y | x) = h(x, y) − log Σ_{y'} exp h(x, y')
 
-    by matrix products instead of broadcasting, with a hand-written backward pass. Parameters have torchcrf's names, so that
-    a saved torchcrf state loads. Take it for posterior probabilities; `LinearCoreChain` trains several times faster where
-    tags are many.
+    It is computed with matrix products instead of broadcasting, and has a custom backward pass. Parameters have torchcrf's
+    names, so a saved torchcrf state loads. Use it for marginal probabilities; with many tags, `LinearCoreChain` trains
+    several times faster.
 
     Args:
         num_tags, batch_first, rank, constraints, strict_mask, validate: as in `linearcore.heads.ChainHead`.
@@ -34,24 +34,24 @@ class ChainCRF(ChainHead):
                 [1., 1.],
                 [1., 1.]])
 
-    Cost: time O(L·B·|Y|²), in L products of (B, |Y|) with (|Y|, |Y|) each way and one of (|Y|, L·B) with (L·B, |Y|). Memory
-    a few L×B×|Y| and |Y|². Scores that would underflow are found out and done in the log domain, slowly (`log_partition`).
+    Cost: time O(L·B·|Y|²): in each direction L products of (B, |Y|) with (|Y|, |Y|), plus one of (|Y|, L·B) with (L·B, |Y|).
+    Memory a few L×B×|Y| and |Y|². If underflow is detected, the slower log domain is used (see `log_partition`).
     """
 
     may_underflow: ClassVar[bool] = True
 
     def _losses(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
         chain = self.chain(emissions)
-        own = path_score(emissions, chain, tags, sites)
-        return log_partition(emissions, chain, sites.mask, is_full=sites.is_full) - own
+        true_score = path_score(emissions, chain, tags, sites)
+        return log_partition(emissions, chain, sites.mask, is_full=sites.is_full) - true_score
 
     def marginals(self, emissions: Tensor, mask: Tensor | None = None) -> Tensor:
-        """P(y_j = v | x) for all positions and tags, in the shape of `emissions`; 0 where masked. No gradient."""
-        batch = self._batch(emissions, None, mask)
-        found = posterior(batch.emissions, self.chain(batch.emissions), batch.sites.mask)
-        return found.transpose(0, 1) if self.batch_first else found
+        """Returns P(y_j = v | x) in the shape of `emissions`; 0 where masked. No gradient."""
+        batch = self._to_batch(emissions, None, mask)
+        probabilities = posterior(batch.emissions, self.chain(batch.emissions), batch.sites.mask)
+        return probabilities.transpose(0, 1) if self.batch_first else probabilities
 
     def _confidence(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
-        """The posterior probability of each tag, whatever the others are."""
-        found = posterior(emissions, self.chain(emissions), sites.mask)
-        return found.gather(-1, tags.unsqueeze(-1)).squeeze(-1)
+        """Returns the marginal probability of each tag."""
+        probabilities = posterior(emissions, self.chain(emissions), sites.mask)
+        return probabilities.gather(-1, tags.unsqueeze(-1)).squeeze(-1)

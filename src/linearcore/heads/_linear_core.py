@@ -1,4 +1,4 @@
-"""The linear-core chain."""
+"""Linear-core loss for sequence tagging."""
 
 import math
 from numbers import Real
@@ -7,11 +7,11 @@ import torch
 from torch import Tensor, nn
 
 from linearcore._checks import complaint
-from linearcore.forms import Form, Labels, row_losses, tensors_of
-from linearcore.heads._chain import ChainHead, check_reduction, checked_cost
-from linearcore.heads._sampled import Edges, Neighbours, edge_scores, num_candidates, projection_of
+from linearcore.forms import Form, Labels, row_losses, tensor_attributes
+from linearcore.heads._chain import ChainHead, check_reduction, cost_for_tags
+from linearcore.heads._sampled import Edges, Neighbours, edge_scores, num_candidates, unpack_projection
 from linearcore.kernels import local_scores, low_rank_scores, resolve_backend
-from linearcore.losses import DEFAULT_SURROGATE, checked_form, class_scores
+from linearcore.losses import DEFAULT_SURROGATE, check_form, class_scores
 from linearcore.proposals import Proposal, check_num_samples
 from linearcore.proposals.sequences import SequenceProposal
 from linearcore.structured import Sampler
@@ -20,34 +20,33 @@ from linearcore.surrogates import Surrogate
 
 
 class LinearCoreChain(ChainHead):
-    """A margin loss over all single-site changes of the true tags: O(L·|Y|) where a CRF or an SSVM needs O(L·|Y|²).
+    """Margin loss over all sequences that differ from the true one in one tag. Time O(L·|Y|); a CRF needs O(L·|Y|²).
 
-        s_j(v) = h(x, y with y_j → v)          Σ_j of a form over the scores s_j, with label y_j
+        loss = Σ_j form(s_j, y_j),          s_j(v) = h(x, y with y_j → v)
 
-        logodds    φ(s_j(y_j) − logsumexp_{v≠y_j} s_j(v))        the default, at a fraction of a CRF's cost
+        logodds    φ(s_j(y_j) − logsumexp_{v≠y_j} s_j(v))       the default
         pairwise   mean_{v≠y_j} φ(s_j(y_j) − s_j(v))            with `normalize=False` the paper's sum, over local candidates
         centered   mean_{v≠y_j} φ(−(s_j(v) − mean s_j))
 
-    It is an objective of the pseudo-likelihood kind: every site learns its best tag given its true neighbours. Without
-    transitions, `centered` bounds the Hamming regret linearly. With them nothing is guaranteed of the decoded sequence in
-    the worst case (`docs/guarantees.md`).
+    Like pseudo-likelihood, it trains each position to predict its tag given the true neighbours. Without transitions,
+    `centered` bounds the Hamming regret linearly. With transitions there is no worst-case guarantee for the decoded
+    sequence (`docs/guarantees.md`).
 
     Args:
-        num_tags, batch_first, rank, constraints, strict_mask, validate: as in `linearcore.heads.ChainHead`. With constraints
-            a candidate that they forbid is no candidate.
+        num_tags, batch_first, rank, constraints, strict_mask, validate: as in `linearcore.heads.ChainHead`. Forbidden tags
+            are not candidates.
         surrogate: φ.
         form: "logodds", "pairwise", "centered", or a `Form`.
-        normalize: as in `multiclass_loss`. With thousands of tags take False for `pairwise` and `centered`: the gradients of
-            a mean over that many candidates are small.
-        cost: "hamming" or "zero-one", which weigh all sites alike, or `Hamming(weight)`: a site counts with the weight of
-            its true tag. A `Cost` without such weights is for `structured` only.
-        unary: w in [0, 1), the share of the loss that is put on the emissions alone, for example 0.5:
+        normalize: as in `multiclass_loss`. With thousands of tags use False for `pairwise` and `centered`, since a mean over
+            that many candidates has small gradients.
+        cost: "hamming" and "zero-one" weight all positions equally; `Hamming(weight)` weights a position by the weight of
+            its true tag. A `Cost` without such weights works only with `structured`.
+        unary: w in [0, 1), the weight of a second loss on the emissions alone, for example 0.5:
 
-                (1 − w)·form(s_j) + w·form(emissions[j])        no transitions, no start, no end
+                (1 − w)·form(s_j) + w·form(emissions[j])        no transitions, start or end scores
 
-            In training the neighbours are the true ones, in decoding they are the model's own guesses. The second part keeps
-            emissions able to stand alone, so that transitions correct them instead of carrying them. All tags are candidates
-            there, those that constraints forbid included, since constraints are about neighbours.
+            Training uses the true neighbours, but decoding uses predicted ones. The second loss trains the emissions to be
+            accurate without transitions. Its candidates are all tags, also tags that the constraints forbid.
 
     Example:
         >>> import torch
@@ -60,10 +59,10 @@ class LinearCoreChain(ChainHead):
         (torch.Size([2, 3]), torch.Size([2]))
 
     Cost: time O(L·B·|Y|), and O(|Y|²) to write the dense gradient of the transitions, O(L·B·|Y|·r) with `rank`. Memory: two
-    L×B×|Y| beside the emissions, and that gradient; one more L×B×|Y| with `unary`.
+    L×B×|Y| in addition to the emissions, and that gradient; one more L×B×|Y| with `unary`.
 
-    Under autocast the product of the factors of `rank`, start and end are rounded to autocast's dtype in `loss`, as
-    the emissions of a last layer are. All else is computed in float32 or float64, and so is all of it in decoding.
+    Under autocast, `loss` rounds start, end and the product of the `rank` factors to autocast's dtype, like the emissions
+    of a last layer. Everything else, and all of decoding, is computed in float32 or float64.
     """
 
     def __init__(
@@ -85,9 +84,9 @@ class LinearCoreChain(ChainHead):
             num_tags, batch_first, rank=rank, constraints=constraints, strict_mask=strict_mask, validate=validate
         )
         self.surrogate = surrogate
-        self.form = checked_form(form, normalize, surrogate)
-        self.cost = checked_cost(cost, num_tags)
-        self.unary = _checked_unary(unary)
+        self.form = check_form(form, normalize, surrogate)
+        self.cost = cost_for_tags(cost, num_tags)
+        self.unary = _check_unary(unary)
 
     def extra_repr(self) -> str:
         extra = f", unary={self.unary:g}" if self.unary else ""
@@ -95,25 +94,24 @@ class LinearCoreChain(ChainHead):
 
     def _losses(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
         if not sites.is_full:
-            # What padding holds may be anything, and 0 · NaN is not 0.
-            absent = ~sites.mask.unsqueeze(-1)
-            emissions = emissions.masked_fill(absent, 0.0)
+            # Padding may contain NaN, and 0 · NaN is NaN.
+            emissions = emissions.masked_fill(~sites.mask.unsqueeze(-1), 0.0)
         if self._is_factored:
             scores = self._low_rank_scores(emissions, tags, sites, _autocast_dtype(emissions))
-            backend = resolve_backend("auto", (emissions, scores), tensors_of(self.form, self.surrogate))
+            backend = resolve_backend("auto", (emissions, scores), tensor_attributes(self.form, self.surrogate))
             losses = self._row_losses(scores, tags, backend)
         else:
             chain = self.chain(emissions)
-            backend = resolve_backend("auto", (emissions, *chain), tensors_of(self.form, self.surrogate))
+            backend = resolve_backend("auto", (emissions, *chain), tensor_attributes(self.form, self.surrogate))
             losses = self.form.local_losses(self.surrogate, emissions, chain, tags, sites, backend)
         if self.unary:
-            # In the user's layout, which the rows have in memory: no copy of them.
-            rows, own = (part.transpose(0, 1) if self.batch_first else part for part in (emissions, tags))
-            losses = self._mixed(losses, self._layout(self._row_losses(rows, own, backend)))
-        return self._summed(losses, tags, sites)
+            # In the user's layout, which is contiguous, to avoid a copy.
+            rows, labels = (part.transpose(0, 1) if self.batch_first else part for part in (emissions, tags))
+            losses = self._mix(losses, self._to_user_layout(self._row_losses(rows, labels, backend)))
+        return self._sum_sites(losses, tags, sites)
 
     def _row_losses(self, scores: Tensor, tags: Tensor, backend: str) -> Tensor:
-        """The form over rows of scores (…, |Y|) with labels `tags` (…), in the shape of the tags."""
+        """Applies the form to rows of scores (…, |Y|) with labels `tags` (…). Returns losses in the shape of `tags`."""
         rows, labels = scores.reshape(-1, self.num_tags), Labels(tags.reshape(-1))
         return row_losses(self.form, self.surrogate, rows, labels, backend).view(tags.shape)
 
@@ -130,22 +128,22 @@ class LinearCoreChain(ChainHead):
         sparse: bool = False,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """`loss` of emissions = projection(hidden), from a few sampled candidates at each site.
+        """Estimates `loss` for emissions = projection(hidden) from a few sampled candidates at each position.
 
-        Nothing as wide as |Y| is made in the forward pass. With `sparse` neither are gradients, so that a step with
-        `optim.SparseAdamW`, torch.optim.SGD or SparseAdam costs the same for a hundred tags and for a hundred thousand.
-        `pairwise` is unbiased for the loss over all candidates, gradients included; `logodds` is biased, O(1/num_samples),
-        less with `proposals.InBatch`; `centered` needs all candidates and is refused.
+        The forward pass allocates no tensor of size |Y|. With `sparse` the gradients are sparse too, so the time of a step
+        with `optim.SparseAdamW`, torch.optim.SGD or SparseAdam does not depend on the number of tags. `pairwise` is unbiased
+        for the loss over all candidates, gradients included. `logodds` has a bias of O(1/num_samples), less with
+        `proposals.InBatch`. `centered` needs all candidates and raises ValueError.
 
         Args:
             hidden: (L, B, d), or (B, L, d) with `batch_first`.
-            projection: the nn.Linear that would make the emissions, or its (weight, bias).
+            projection: the nn.Linear that computes the emissions, or its (weight, bias).
             tags, mask: as in `loss`.
-            proposal: where candidates come from; see `linearcore.proposals`.
-            num_samples: K, draws a site, or for the whole batch where the proposal shares them.
+            proposal: distribution of the candidates; see `linearcore.proposals`.
+            num_samples: K, samples per position, or for the whole batch if the proposal shares them.
             reduction: as in `loss`.
-            sparse: sparse gradients of the projection and of all parameters here; take an optimiser that knows them.
-            generator: of random numbers, on the device of `hidden`; None takes torch's own.
+            sparse: sparse gradients for the projection and the head's parameters. Use an optimiser that supports them.
+            generator: random number generator on the device of `hidden`; None for torch's default.
 
         Time and memory O(L·B·K·(d + r)), for any number of tags.
         """
@@ -154,27 +152,27 @@ class LinearCoreChain(ChainHead):
         if not isinstance(proposal, Proposal):
             advice = "for example linearcore.proposals.Uniform()"
             raise TypeError(complaint("proposal", "be a `Proposal`", type(proposal).__name__, advice))
-        batch = self._batch(hidden, tags, mask, is_hidden=True)
-        states, tags, sites = batch.tagged
-        weight, bias = projection_of(projection, self.num_tags, states.shape[-1])
+        batch = self._to_batch(hidden, tags, mask, is_hidden=True)
+        states, tags, sites = batch.loss_inputs
+        weight, bias = unpack_projection(projection, self.num_tags, states.shape[-1])
         if not sites.is_full:
             states = states.masked_fill(~sites.mask.unsqueeze(-1), 0.0)
-        rows, own = states.reshape(-1, states.shape[-1]), tags.reshape(-1)
-        picked = proposal.candidates(own, self.num_tags, num_samples, generator)
-        if not sites.is_full:  # Nothing competes where there is no tag.
-            weights = picked.log_weight.masked_fill(~sites.mask.reshape(-1, 1), -math.inf)
-            picked = picked._replace(log_weight=weights)
-        around = Neighbours.of(tags, sites)
-        unary = class_scores(rows, weight, bias, own, picked.index, sparse=sparse)
-        edges = edge_scores(self._edges(), around, own, picked.index, unary[0].dtype, sparse=sparse)
+        rows, labels = states.reshape(-1, states.shape[-1]), tags.reshape(-1)
+        candidates = proposal.candidates(labels, self.num_tags, num_samples, generator)
+        if not sites.is_full:  # Masked positions have no competing tags.
+            log_weight = candidates.log_weight.masked_fill(~sites.mask.reshape(-1, 1), -math.inf)
+            candidates = candidates._replace(log_weight=log_weight)
+        neighbours = Neighbours.of(tags, sites)
+        unary = class_scores(rows, weight, bias, labels, candidates.index, sparse=sparse)
+        edges = edge_scores(self._edges(), neighbours, labels, candidates.index, unary[0].dtype, sparse=sparse)
         scores = unary[0] + edges[0].squeeze(-1), unary[1] + edges[1]
-        number = num_candidates(self._edges(), around) if self.form.is_mean else self.num_tags
-        losses = self.form.sampled(self.surrogate, *scores, picked.log_weight, number)
+        number = num_candidates(self._edges(), neighbours) if self.form.is_mean else self.num_tags
+        losses = self.form.sampled_losses(self.surrogate, *scores, candidates.log_weight, number)
         if self.unary:
-            alone = self.form.sampled(self.surrogate, *unary, picked.log_weight, self.num_tags)
-            losses = self._mixed(losses, alone)
+            unary_losses = self.form.sampled_losses(self.surrogate, *unary, candidates.log_weight, self.num_tags)
+            losses = self._mix(losses, unary_losses)
         losses = losses.view(tags.shape)
-        return self._reduced(self._summed(losses, tags, sites), batch, reduction, hidden.dtype)
+        return self._reduce(self._sum_sites(losses, tags, sites), batch, reduction, hidden.dtype)
 
     def structured(
         self,
@@ -190,56 +188,56 @@ class LinearCoreChain(ChainHead):
         reduction: str = "sum",
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """The loss of the paper over whole sequences, estimated from draws: its Algorithm 1, mended.
+        """Estimates the paper's loss over whole sequences from samples: its Algorithm 1, corrected.
 
             sum        Σ_{y'} (1 − ℓ(y', y)) Σ_{y''≠y'} φ(h(y') − h(y''))
             centered   Σ_{y'} ℓ(y', y) φ(−(h(y') − mean h))
 
-        As printed, the algorithm has the gradient's sign wrong and never draws the truth (docs: Reading the paper with care,
-        b and c). Mended it is unbiased, and still no way to train: uniform sequences hardly ever meet one that matters.
-        The forms over single-site changes (`loss`, `sampled_loss`) are.
+        The printed algorithm has the wrong sign in the gradient and never samples the true sequence (docs: Reading the paper
+        with care, b and c). The corrected estimator is unbiased, but its variance is too high for training, since uniform
+        sequences are rarely close to the true one. Use `loss` or `sampled_loss` for training.
 
         Args:
             emissions, tags, mask, reduction: as in `loss`; the default is "sum".
-            form: "sum" or "centered"; the head's own `form` and `unary` are not asked.
-            outer: where y' comes from; None is `SimilarSequences` or `CostlySequences`, the exact laws for the Hamming cost,
-                or `UniformSequences` for a cost below 1 where no tag is right.
-            inner: where y'' comes from, given y'; None is `UniformSequences`. `Neighbours` estimates a sum over those.
-            num_samples: K draws for each chain.
-            objective: "raw" (unbiased for the sum), "normalised" (unbiased for the mean that it is a multiple of) or
-                "self-normalised" (biased by O(1/K)).
-            generator: of random numbers, on the device of `emissions`.
+            form: "sum" or "centered"; the `form` and `unary` of the head are not used.
+            outer: proposal for y'. None uses `SimilarSequences` for "sum" (`UniformSequences` if `cost.is_one_if_all_wrong`
+                is False) and `CostlySequences` for "centered"; both are exact for the Hamming cost.
+            inner: proposal for y'' given y'; None uses `UniformSequences`. With `Neighbours` it sums over neighbours only.
+            num_samples: K, samples per sequence.
+            objective: "raw" (unbiased for the sum), "normalised" (unbiased for the corresponding mean) or
+                "self-normalised" (bias O(1/K)).
+            generator: random number generator on the device of `emissions`.
 
         Time O(K·L·B), and the dense gradients of emissions and transitions.
         """
         check_reduction(reduction)
         check_num_samples(num_samples)
         sampler = Sampler(form, outer, inner, num_samples, objective)
-        batch = self._batch(emissions, tags, mask)
-        scores, tags, sites = batch.tagged
+        batch = self._to_batch(emissions, tags, mask)
+        scores, tags, sites = batch.loss_inputs
         chain = self.chain(scores)
         losses = sampler.losses(self.surrogate, self.cost, scores, chain, tags, sites, generator)
-        return self._reduced(losses, batch, reduction, emissions.dtype)
+        return self._reduce(losses, batch, reduction, emissions.dtype)
 
     def _edges(self) -> Edges:
         factors = None if self.rank is None else (self.transitions_from, self.transitions_to)
         matrix = self.transitions if self.rank is None else None
         return Edges(self.start_transitions, self.end_transitions, matrix, factors, self._allowed)
 
-    def _mixed(self, local: Tensor, alone: Tensor) -> Tensor:
-        """(1 − w)·local + w·alone. Not torch.lerp, to which two infinite losses are no number."""
-        return torch.add((1 - self.unary) * local, alone, alpha=self.unary)
+    def _mix(self, local: Tensor, unary: Tensor) -> Tensor:
+        """Returns (1 − w)·local + w·unary. Not torch.lerp, which gives NaN for two infinite losses."""
+        return torch.add((1 - self.unary) * local, unary, alpha=self.unary)
 
-    def _summed(self, losses: Tensor, tags: Tensor, sites: Sites) -> Tensor:
-        """(B,): the sites' losses (L, B), weighed by the cost, 0 where masked, added up."""
+    def _sum_sites(self, losses: Tensor, tags: Tensor, sites: Sites) -> Tensor:
+        """Sums the losses (L, B) of unmasked positions to (B,), weighted by the cost."""
         losses = losses if sites.is_full else losses.masked_fill(~sites.mask, 0.0)
-        if not (self.cost.is_constant or self.cost.is_share):
+        if not (self.cost.is_constant or self.cost.is_error_fraction):
             losses = losses * self.cost.site_weight(tags, losses.dtype)
         return losses.sum(0)
 
     @property
     def _is_factored(self) -> bool:
-        """Whether the transitions stay two factors; constraints are |Y|×|Y| anyway."""
+        """Whether to use the factors directly. With constraints a |Y|×|Y| matrix is needed anyway."""
         return self.rank is not None and self.constraints is None
 
     def _local_scores(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
@@ -257,24 +255,24 @@ class LinearCoreChain(ChainHead):
             return low_rank_scores(emissions, start, (left, right), end, tags, sites, dtype)
 
     def _confidence(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
-        """The probability for which the surrogate would leave this margin where it is, the neighbours being as they are.
+        """Returns `surrogate.posterior` of the margin at each position, given the neighbouring tags.
 
-        `surrogate.posterior` of the site's own margin: the log-odds, or for the other forms the lead over the runner-up.
-        Exactly ½ within the core: there the loss has no opinion. It says nothing of whether the neighbours are right.
+        The margin is the log-odds, or the difference to the second-best tag for the other forms. The confidence is exactly ½
+        inside the linear core. It does not account for errors in the neighbouring tags.
         """
-        margin = self.form.lead(self._local_scores(emissions, tags, sites), tags)
+        margin = self.form.decision_margin(self._local_scores(emissions, tags, sites), tags)
         return self.surrogate.posterior(margin.clamp(-1e30, 1e30))
 
 
-def _checked_unary(unary: float) -> float:
+def _check_unary(unary: float) -> float:
     if isinstance(unary, Real) and not isinstance(unary, bool) and 0 <= unary < 1:
         return float(unary)
-    advice = "pass the share of the loss for the emissions alone, for example 0.5"
+    advice = "pass the weight of the loss on the emissions alone, for example 0.5"
     raise ValueError(complaint("unary", "be a number in [0, 1)", repr(unary), advice))
 
 
 def _autocast_dtype(emissions: Tensor) -> torch.dtype:
-    """What autocast would take a product of float32 numbers in, where it is on; else the dtype of `emissions`."""
+    """Returns autocast's dtype for products of float32 tensors if it is enabled, else the dtype of `emissions`."""
     device = emissions.device.type
     if emissions.dtype == torch.float32 and torch.is_autocast_enabled(device):
         return torch.get_autocast_dtype(device)

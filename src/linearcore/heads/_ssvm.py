@@ -1,27 +1,27 @@
-"""The structured support-vector machine."""
+"""Linear-chain structured support-vector machine."""
 
 import torch
 from torch import Tensor
 
 from linearcore._checks import complaint
-from linearcore.heads._chain import ChainHead, checked_cost
+from linearcore.heads._chain import ChainHead, cost_for_tags
 from linearcore.kernels import kbest, local_scores, resolve_backend, viterbi
 from linearcore.structures import Chain, Constraints, Cost, Sites, path_score
 
 
 class ChainSSVM(ChainHead):
-    """A structured SVM: the loss is the hinge of the most violated sequence.
+    """Structured SVM: a margin loss against the most violating sequence.
 
         hamming     max_{y'} [h(x, y') + Σ_j w[y_j] 1[y'_j ≠ y_j]] − h(x, y)          margin rescaling
         zero-one    max(0, 1 + max_{y'≠y} h(x, y') − h(x, y))
 
-    Found by one search a step, Viterbi with the costs added to the emissions, or the two best sequences. The Hamming cost
-    is a count here and not a share, so that long chains ask for as much at each position as short ones. Take it for
-    comparison, or where the decision alone matters; its loss is not smooth and says nothing about probabilities.
+    The maximum is found by Viterbi with the costs added to the emissions (hamming) or by 2-best Viterbi (zero-one). The
+    Hamming cost is a count and not a fraction, so the required margin per position does not depend on the length. Use it
+    as a baseline, or if you need no probabilities. The loss is not smooth.
 
     Args:
         num_tags, batch_first, rank, constraints, strict_mask, validate: as in `linearcore.heads.ChainHead`.
-        cost: "hamming", "zero-one", `Hamming(weight)` with a weight for each true tag, or a `Cost` that is a sum over sites.
+        cost: "hamming", "zero-one", `Hamming(weight)` with a weight for each true tag, or a `Cost` with `is_additive`.
 
     Example:
         >>> import torch
@@ -31,7 +31,7 @@ class ChainSSVM(ChainHead):
         >>> head.decode(emissions)[0] == head.viterbi(emissions)[0][0].tolist()
         True
 
-    Cost: that of `viterbi`, O(L·B·|Y|²), and O(L·B) for the gradient beside its dense buffers.
+    Cost: that of `viterbi`, O(L·B·|Y|²), plus O(L·B) and dense buffers for the gradient.
     """
 
     def __init__(
@@ -48,46 +48,46 @@ class ChainSSVM(ChainHead):
         super().__init__(
             num_tags, batch_first, rank=rank, constraints=constraints, strict_mask=strict_mask, validate=validate
         )
-        self.cost = checked_cost(cost, num_tags)
+        self.cost = cost_for_tags(cost, num_tags)
         if not (self.cost.is_constant or self.cost.is_additive):
-            must = "be a sum over sites, or 1 for every wrong answer, to be searched"
-            raise ValueError(complaint("cost", must, type(self.cost).__name__, "take 'hamming' or 'zero-one'"))
+            must = "be a sum over positions, or 1 for every wrong sequence"
+            raise ValueError(complaint("cost", must, type(self.cost).__name__, "use 'hamming' or 'zero-one'"))
 
     def _losses(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
         chain = self.chain(emissions)
         if self.cost.is_constant:
-            rival, cost = _other(emissions, chain, tags, sites)
+            violator, cost = _best_wrong(emissions, chain, tags, sites)
         else:
-            rival, cost = _costly(emissions, chain, tags, sites, self.cost)
-        against = path_score(emissions, chain, rival, sites)
-        own = path_score(emissions, chain, tags, sites)
-        # Not below zero: the truth itself is among the rivals, or the hinge says so.
-        return (cost + against - own).clamp(min=0.0)
+            violator, cost = _cost_augmented(emissions, chain, tags, sites, self.cost)
+        violator_score = path_score(emissions, chain, violator, sites)
+        true_score = path_score(emissions, chain, tags, sites)
+        # Never negative: the maximum includes the true sequence (hamming), or the hinge clamps (zero-one).
+        return (cost + violator_score - true_score).clamp(min=0.0)
 
     def _confidence(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
-        """The tag's share of the softmax over all tags at its position, its neighbours being as they are.
+        """Returns the softmax probability of each tag over all tags at its position, given its neighbours.
 
-        A number to sort by: the loss has no probabilities, so that 0.9 does not mean right nine times in ten.
+        Use it for ranking only: it is not calibrated, since the loss does not define probabilities.
         """
         chain = self.chain(emissions)
         scores = local_scores(emissions, chain, tags, sites, resolve_backend("auto", (emissions, *chain)))
         return scores.softmax(-1).gather(-1, tags.unsqueeze(-1)).squeeze(-1)
 
 
-def _costly(emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites, cost: Cost) -> tuple[Tensor, Tensor]:
-    """The tags (L, B) that maximise score plus cost, and what they cost (B,)."""
-    each = cost.site_costs(tags, emissions.shape[-1], emissions.dtype)
+def _cost_augmented(emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites, cost: Cost) -> tuple[Tensor, Tensor]:
+    """Returns the tags (L, B) that maximise score plus cost, and their cost (B,)."""
+    site_costs = cost.site_costs(tags, emissions.shape[-1], emissions.dtype)
     with torch.no_grad():
-        rival = viterbi(emissions + each, chain, sites)[0].clamp(min=0)
-    return rival, each.gather(-1, rival.unsqueeze(-1)).squeeze(-1).masked_fill(~sites.mask, 0.0).sum(0)
+        violator = viterbi(emissions + site_costs, chain, sites)[0].clamp(min=0)
+    return violator, site_costs.gather(-1, violator.unsqueeze(-1)).squeeze(-1).masked_fill(~sites.mask, 0.0).sum(0)
 
 
-def _other(emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites) -> tuple[Tensor, Tensor]:
-    """The best tags (L, B) that are not the truth, and 1 (B,); the truth and 0 where there is nothing else."""
-    found, scores = kbest(emissions, chain, sites, 2)
-    found = found.clamp(min=0)
-    is_truth = ((found[0] == tags) | ~sites.mask).all(0)
-    rival = torch.where(is_truth, found[1], found[0])
-    is_there = torch.where(is_truth, scores[1], scores[0]) > -torch.inf
-    is_there = is_there & sites.mask.any(0)
-    return torch.where(is_there, rival, tags), is_there.to(emissions.dtype)
+def _best_wrong(emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites) -> tuple[Tensor, Tensor]:
+    """Returns the best tags (L, B) that differ from `tags`, and cost 1 (B,); `tags` and 0 if no other sequence exists."""
+    best_two, scores = kbest(emissions, chain, sites, 2)
+    best_two = best_two.clamp(min=0)
+    is_true = ((best_two[0] == tags) | ~sites.mask).all(0)
+    violator = torch.where(is_true, best_two[1], best_two[0])
+    has_violator = torch.where(is_true, scores[1], scores[0]) > -torch.inf
+    has_violator = has_violator & sites.mask.any(0)
+    return torch.where(has_violator, violator, tags), has_violator.to(emissions.dtype)

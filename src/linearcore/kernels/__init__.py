@@ -1,10 +1,9 @@
-"""Routines on tensors: chain recursions and searches, look-ups, blocks, and fused kernels where there are any.
+"""Tensor routines: chain recursions and searches, look-ups, blockwise losses, and fused Triton kernels.
 
-They know neither options nor what a user may hand in; the layers above check and choose. Each fast routine has its reference
-beside it.
+They do not validate arguments; the layers above do. Each fast routine has a reference implementation.
 """
 
-from linearcore.kernels._backend import BACKENDS, is_differentiated, resolve_backend, wanted_gradients
+from linearcore.kernels._backend import BACKENDS, compute_gradients, is_differentiated, resolve_backend
 from linearcore.kernels._binary import binary_elements
 from linearcore.kernels._blocks import block_size, row_blocks, slices
 from linearcore.kernels._entries import entries
@@ -20,6 +19,7 @@ __all__ = [
     "beam",
     "binary_elements",
     "block_size",
+    "compute_gradients",
     "dense_search",
     "entries",
     "fused_for",
@@ -34,5 +34,4 @@ __all__ = [
     "row_blocks",
     "slices",
     "viterbi",
-    "wanted_gradients",
 ]

@@ -1,7 +1,7 @@
-"""Which way a loss is computed; decided once, by the public function.
+"""Backends of a loss. The public function chooses one.
 
-reference   one graph of torch operations: the definition, differentiable in every way
-eager       rows in blocks, with a backward pass of its own
+reference   torch operations: the definition, supports all kinds of differentiation
+eager       rows in blocks, with a custom backward pass
 fused       Triton kernels
 """
 
@@ -21,29 +21,29 @@ BACKENDS = ("auto", "reference", "eager", "fused")
 def resolve_backend(
     backend: str, scores: Sequence[Tensor], others: Sequence[Tensor | None] = (), *, can_fuse: bool = True
 ) -> str:
-    """ "reference", "eager" or "fused".
+    """Returns "reference", "eager" or "fused".
 
-    "auto" takes the fastest, unless something must see the operations themselves: torch.compile, which fuses the reference
-    better than any blocks; torch.func transforms; forward-mode differentiation; and gradients with respect to `others`.
+    "auto" chooses the fastest backend that works. It is the reference under torch.compile, which fuses the reference
+    better than blocks, under torch.func transforms, in forward-mode differentiation, and for gradients of `others`.
 
     Args:
-        backend: what the user chose.
+        backend: the choice of the user.
         scores: inputs that every backend differentiates.
         others: inputs that only the reference differentiates.
-        can_fuse: whether the loss has fused kernels at all.
+        can_fuse: whether the loss has fused kernels.
 
     Raises:
-        ValueError: if the backend is unknown, or cannot do what is wanted of it.
+        ValueError: if the backend is unknown or does not support these inputs.
     """
     one_of("backend", backend, BACKENDS)
     if backend == "reference":
         return backend
-    is_reference = any(map(is_differentiated, others))
+    needs_reference = any(map(is_differentiated, others))
     if backend == "auto":
-        if is_reference or is_traced() or any(map(_has_tangent, scores)):
+        if needs_reference or is_traced() or any(map(_has_tangent, scores)):
             return "reference"
         return "fused" if can_fuse and fused_for(*scores) else "eager"
-    if is_reference:
+    if needs_reference:
         advice = 'use backend="reference" or "auto" to differentiate targets, weights or margins'
         raise ValueError(complaint("backend", "be able to differentiate all inputs", repr(backend), advice))
     if backend == "fused" and not (can_fuse and fused_for(*scores)):
@@ -56,9 +56,9 @@ def resolve_backend(
 
 
 def is_differentiated(tensor: Tensor | None) -> bool:
-    """Whether a derivative with respect to `tensor` is being taken, backwards or forwards.
+    """Returns whether `tensor` is being differentiated, in reverse or forward mode.
 
-    Inside the transforms of torch.func a tensor does not tell, so that there the answer is always yes.
+    Always True inside torch.func transforms, where this is not visible.
     """
     if tensor is not None and not torch.compiler.is_compiling() and is_transformed():
         return True
@@ -69,11 +69,11 @@ def _has_tangent(tensor: Tensor) -> bool:
     return forward_ad.unpack_dual(tensor).tangent is not None
 
 
-def wanted_gradients(
-    values: Tensor, inputs: Sequence[Tensor], upstream: Tensor, wanted: Sequence[bool], *, create_graph: bool = False
+def compute_gradients(
+    values: Tensor, inputs: Sequence[Tensor], grad_output: Tensor, needs_grad: Sequence[bool], *, create_graph: bool = False
 ) -> list[Tensor | None]:
-    """The gradients of those `inputs` that are `wanted`, and None for the others, for a backward pass."""
-    trained = [given for given, want in zip(inputs, wanted, strict=True) if want]
-    # An input may be no part of the graph: a chain of one tag has no transitions.
-    gradients = iter(torch.autograd.grad(values, trained, upstream, create_graph=create_graph, materialize_grads=True))
-    return [next(gradients) if want else None for want in wanted]
+    """Returns the gradients of the `inputs` with `needs_grad`, and None for the others, for a backward pass."""
+    required = [tensor for tensor, is_needed in zip(inputs, needs_grad, strict=True) if is_needed]
+    # An input may not be in the graph: a sequence of one tag has no transitions.
+    gradients = iter(torch.autograd.grad(values, required, grad_output, create_graph=create_graph, materialize_grads=True))
+    return [next(gradients) if is_needed else None for is_needed in needs_grad]

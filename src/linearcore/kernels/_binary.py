@@ -1,4 +1,4 @@
-"""Binary losses of any shape: p·t·φ(h) + (1 − t)·φ(−h), with p the weight of positives."""
+"""Elementwise binary losses p·t·φ(h) + (1 − t)·φ(−h), with p the weight of positives."""
 
 import math
 from collections.abc import Callable
@@ -16,13 +16,13 @@ from linearcore.surrogates import Surrogate
 def binary_elements(
     surrogate: Surrogate, scores: Tensor, positive: Tensor, pos_weight: Tensor | None, backend: str = "auto"
 ) -> Tensor:
-    """The loss of every element, in float32 for half-precision scores.
+    """Returns the loss of each element, in float32 for half-precision scores.
 
     Args:
         surrogate: φ.
         scores: h, any shape.
-        positive: t, same shape: booleans, or the probability of the positive class.
-        pos_weight: p, same shape (an expanded view will do), or None for 1.
+        positive: t, same shape: booleans, or probabilities of the positive class.
+        pos_weight: p, same shape (may be an expanded view), or None for 1.
         backend: "auto", "reference" or "eager".
     """
     chosen = resolve_backend(backend, [scores], [positive, pos_weight], can_fuse=False)
@@ -34,20 +34,20 @@ def binary_elements(
 
 def _reference(surrogate: Surrogate, scores: Tensor, positive: Tensor, pos_weight: Tensor | None) -> Tensor:
     if positive.dtype == torch.bool:
-        # A sure label needs one evaluation of φ and not two.
+        # A hard label needs only one evaluation of φ.
         value = surrogate._value(torch.where(positive, scores, -scores))
         return value if pos_weight is None else value * torch.where(positive, pos_weight, torch.ones_like(pos_weight))
-    share = positive.to(scores.dtype)
-    weighted = share if pos_weight is None else share * pos_weight
-    return _product(weighted, surrogate._value, scores) + _product(1 - share, surrogate._value, -scores)
+    p_positive = positive.to(scores.dtype)
+    weighted = p_positive if pos_weight is None else p_positive * pos_weight
+    return _product(weighted, surrogate._value, scores) + _product(1 - p_positive, surrogate._value, -scores)
 
 
-def _product(share: Tensor, function: Callable[[Tensor], Tensor], margin: Tensor) -> Tensor:
-    """share · function(margin), with 0 · inf = 0: a label that is surely not there costs nothing."""
-    if not is_differentiated(share):
-        return share * function(margin.masked_fill(share == 0, 0.0))
-    value = function(margin)  # The gradient of the share, so that its argument has to stay.
-    return share * value.masked_fill((share == 0) & value.isinf(), 0.0)
+def _product(p_positive: Tensor, function: Callable[[Tensor], Tensor], margin: Tensor) -> Tensor:
+    """Returns p_positive · function(margin), with 0 · inf = 0."""
+    if not is_differentiated(p_positive):
+        return p_positive * function(margin.masked_fill(p_positive == 0, 0.0))
+    value = function(margin)  # The gradient of `p_positive` needs function(margin), so the margin is not masked.
+    return p_positive * value.masked_fill((p_positive == 0) & value.isinf(), 0.0)
 
 
 def _gradient(surrogate: Surrogate, scores: Tensor, positive: Tensor, pos_weight: Tensor | None) -> Tensor:
@@ -55,13 +55,13 @@ def _gradient(surrogate: Surrogate, scores: Tensor, positive: Tensor, pos_weight
         slope = surrogate._derivative(torch.where(positive, scores, -scores))
         signed = torch.where(positive, slope, -slope)
         return signed if pos_weight is None else signed * torch.where(positive, pos_weight, torch.ones_like(pos_weight))
-    share = positive.to(scores.dtype)
-    weighted = share if pos_weight is None else share * pos_weight
-    return _product(weighted, surrogate._derivative, scores) - _product(1 - share, surrogate._derivative, -scores)
+    p_positive = positive.to(scores.dtype)
+    weighted = p_positive if pos_weight is None else p_positive * pos_weight
+    return _product(weighted, surrogate._derivative, scores) - _product(1 - p_positive, surrogate._derivative, -scores)
 
 
 class _BlockedElements(torch.autograd.Function):
-    """`_reference` block by block along the first dimension; keeps its inputs alone and recomputes in the backward pass."""
+    """`_reference` in blocks along the first dimension; saves only the inputs and recomputes in the backward pass."""
 
     @staticmethod
     def forward(ctx: Any, scores: Tensor, surrogate: Surrogate, positive: Tensor, pos_weight: Tensor | None) -> Tensor:
@@ -74,16 +74,16 @@ class _BlockedElements(torch.autograd.Function):
         return losses
 
     @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
         scores, positive, pos_weight = ctx.saved_tensors
         if torch.is_grad_enabled():
-            losses = _reference(ctx.surrogate, scores.to(upstream.dtype), positive, pos_weight)
-            (gradient,) = torch.autograd.grad(losses, scores, upstream, create_graph=True)
+            losses = _reference(ctx.surrogate, scores.to(grad_output.dtype), positive, pos_weight)
+            (gradient,) = torch.autograd.grad(losses, scores, grad_output, create_graph=True)
             return gradient, None, None, None
         gradient = torch.empty_like(scores, memory_format=torch.contiguous_format)
         for block in row_blocks(scores, math.prod(scores.shape[1:])):
             weight = None if pos_weight is None else pos_weight[block]
-            slope = _gradient(ctx.surrogate, scores[block].to(upstream.dtype), positive[block], weight)
-            # An element that counts for nothing has no gradient, even where its slope is infinite.
-            gradient[block] = slope.mul_(upstream[block]).masked_fill_(upstream[block] == 0, 0.0)
+            slope = _gradient(ctx.surrogate, scores[block].to(grad_output.dtype), positive[block], weight)
+            # Avoids 0 · inf = NaN for elements with grad_output 0.
+            gradient[block] = slope.mul_(grad_output[block]).masked_fill_(grad_output[block] == 0, 0.0)
         return gradient, None, None, None

@@ -1,28 +1,27 @@
-"""How large inputs are cut: rows in blocks that stay in the cache, classes in chunks where a row alone is too much."""
+"""Block sizes for large inputs: rows in blocks that fit the cache, classes in chunks if one row is too large."""
 
 from collections.abc import Iterator
 
 from torch import Tensor
 
-#: Elements in a block. On a CPU, 2 MiB of float32: the handful of temporaries a block needs stay in the last-level cache
-#: and one call still has enough work for every core (measured with benchmarks/dense_loss.py). An accelerator has launches
-#: to save instead.
+#: Elements per block. On a CPU 2 MiB of float32: the temporaries of a block stay in the last-level cache, and each call has
+#: enough work for every core (measured with benchmarks/dense_loss.py). On a GPU blocks are larger, to save kernel launches.
 CPU_BLOCK = 2**19
 DEVICE_BLOCK = 2**25
 
 
 def block_size(scores: Tensor) -> int:
-    """How many elements a block of `scores` may have."""
+    """Returns the maximum number of elements in a block of `scores`."""
     return CPU_BLOCK if scores.device.type == "cpu" else DEVICE_BLOCK
 
 
 def slices(length: int, step: int) -> Iterator[slice]:
-    """[0, length) in slices of at most `step`."""
+    """Yields slices of at most `step` that cover [0, length)."""
     step = max(1, step)
     for start in range(0, length, step):
         yield slice(start, min(start + step, length))
 
 
 def row_blocks(scores: Tensor, elements_per_row: int) -> Iterator[slice]:
-    """Slices of the first dimension whose blocks hold about `block_size` elements."""
+    """Yields slices of the first dimension with about `block_size` elements each."""
     return slices(scores.shape[0], block_size(scores) // max(1, elements_per_row))

@@ -1,4 +1,4 @@
-"""Whether there are fused kernels for a tensor, and where."""
+"""Availability of the fused kernels."""
 
 import os
 from functools import cache
@@ -11,10 +11,10 @@ from torch import Tensor
 
 
 def fused_for(*tensors: Tensor) -> ModuleType | None:
-    """`linearcore.kernels.fused` if it can work on these tensors, else None. Triton is imported here, on first use.
+    """Returns `linearcore.kernels.fused` if it supports these tensors, else None. Triton is imported on first use.
 
-    It can where they are on a CUDA device, in float32 or narrower, and triton is installed. With TRITON_INTERPRET=1 in the
-    environment it works on the CPU, slowly: that is how the tests reach it.
+    It requires CUDA tensors in float32 or half precision, and an installed triton. With TRITON_INTERPRET=1 in the
+    environment it also runs on the CPU, slowly, which the tests use.
     """
     if not all(tensor.is_cuda or _is_interpreted() for tensor in tensors) or torch.compiler.is_compiling():
         return None

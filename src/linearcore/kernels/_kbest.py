@@ -1,4 +1,4 @@
-"""The k best tag sequences of a chain."""
+"""k-best Viterbi decoding."""
 
 import math
 
@@ -12,83 +12,83 @@ from linearcore.structures import Chain, Sites
 
 
 def kbest(emissions: Tensor, chain: Chain, sites: Sites, k: int) -> tuple[Tensor, Tensor]:
-    """The tags (k, L, B) of the k highest scores, best first, −100 where masked, and the scores (k, B).
+    """Returns the tags (k, L, B) of the k best sequences, best first, −100 where masked, and their scores (k, B).
 
-    Where there are fewer than k sequences the rest has score −inf and no tags.
+    If fewer than k sequences exist, the others have score −inf and tags −100.
 
     Args:
         emissions: (L, B, |Y|), float32 or float64.
-        chain: the chain's own scores; −inf forbids.
-        sites: where the tags sit.
-        k: how many.
+        chain: start, transition and end scores; −inf marks forbidden entries.
+        sites: positions of the tags and their neighbours.
+        k: number of sequences.
 
-    Time O(L·B·|Y|·(|Y| + k²)), memory L×B×|Y|×k. As in `viterbi`, nothing is stored for the way back but scores.
+    Time O(L·B·|Y|·(|Y| + k²)), memory L×B×|Y|×k. As in `viterbi`, only scores are stored; there are no back-pointers.
     """
     emissions, chain = without_gradient(emissions, chain)
     length, batch, num_tags = emissions.shape
     columns = chain.transitions.t().contiguous()
-    # α[:, r, v]: the r-th best score of sequences that end in v. Before anything has begun there is one, and it is empty.
+    # α[:, r, v]: the r-th best score of sequences that end in v. At the start only the empty sequence exists.
     alpha = emissions.new_full((batch, k, num_tags), -math.inf)
     alpha[:, 0] = 0.0
-    beginning = alpha + chain.start
+    first_scores = alpha + chain.start
     rows = []
     for j in range(length):
-        arrive = beginning
+        incoming = first_scores
         if j > 0:
-            arrive = torch.where((sites.previous[j] >= 0)[:, None, None], _onward(alpha, columns), arrive)
-        alpha = torch.where(sites.mask[j][:, None, None], arrive + emissions[j].unsqueeze(1), alpha)
+            incoming = torch.where((sites.previous[j] >= 0)[:, None, None], _next_scores(alpha, columns), incoming)
+        alpha = torch.where(sites.mask[j][:, None, None], incoming + emissions[j].unsqueeze(1), alpha)
         rows.append(alpha)
-    # A chain without tags ends as it began, in nothing: one sequence, of score 0.
+    # The empty sequence has score 0.
     is_empty = ~sites.mask.any(0)
-    scores, place = (alpha + chain.end).flatten(1).topk(k)
+    scores, position = (alpha + chain.end).flatten(1).topk(k)
     scores = torch.where(
         is_empty.unsqueeze(-1), torch.where(torch.arange(k, device=scores.device) == 0, 0.0, -math.inf), scores
     )
-    tags = _way_back(rows, columns, sites, place // num_tags, place % num_tags)
-    found = sites.mask.unsqueeze(-1) & (scores > -math.inf)  # Neither −inf nor NaN.
-    return tags.masked_fill(~found, NO_TAG).permute(2, 0, 1), scores.t()
+    tags = _trace_back(rows, columns, sites, position // num_tags, position % num_tags)
+    is_valid = sites.mask.unsqueeze(-1) & (scores > -math.inf)  # Neither −inf nor NaN.
+    return tags.masked_fill(~is_valid, NO_TAG).permute(2, 0, 1), scores.t()
 
 
-def _onward(alpha: Tensor, columns: Tensor) -> Tensor:
-    """(B, k, |Y|): the k best scores of arriving at every tag, some tags and chains at a time."""
+def _next_scores(alpha: Tensor, columns: Tensor) -> Tensor:
+    """Returns the k best scores (B, k, |Y|) of a transition into each tag, in blocks of tags and sequences."""
     batch, k, num_tags = alpha.shape
     if is_traced():
-        return _arrivals(alpha, columns.expand(batch, num_tags, num_tags))[0].transpose(1, 2)
+        return _best_predecessors(alpha, columns.expand(batch, num_tags, num_tags))[0].transpose(1, 2)
     result = torch.empty_like(alpha)
     size = num_tags + k * k
     group = max(1, block_size(alpha) // max(1, num_tags * size))
     for tags in slices(num_tags, block_size(alpha) // max(1, group * size)):
-        for chains in slices(batch, group):
-            part = alpha[chains]
-            values = _arrivals(part, columns[tags].expand(part.shape[0], -1, -1))[0]
-            result[chains, :, tags] = values.transpose(1, 2)
+        for sequences in slices(batch, group):
+            part = alpha[sequences]
+            values = _best_predecessors(part, columns[tags].expand(part.shape[0], -1, -1))[0]
+            result[sequences, :, tags] = values.transpose(1, 2)
     return result
 
 
-def _arrivals(alpha: Tensor, columns: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The k best ways to arrive, for columns (B, N, |Y|) of the transitions: (B, N, k) scores, and ranks and tags before.
+def _best_predecessors(alpha: Tensor, columns: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns scores (B, N, k), ranks and tags of the k best predecessors, for columns (B, N, |Y|) of the transitions.
 
-    The k best come from the k tags whose best sequence arrives best, so that only k² pairs of tag and rank are compared.
+    The k best are among the k tags with the best rank-0 score, so only k² pairs of tag and rank are compared.
     """
     k, num_tags = alpha.shape[1:]
     width = min(k, num_tags)
     tags = (alpha[:, :1] + columns).topk(width).indices
-    places = tags.unsqueeze(2).expand(-1, -1, k, -1)
-    before = alpha.unsqueeze(1).expand(-1, tags.shape[1], -1, -1).gather(-1, places)
-    values, place = (before + columns.gather(-1, tags).unsqueeze(2)).flatten(2).topk(k)
-    return values, place // width, tags.gather(-1, place % width)
+    positions = tags.unsqueeze(2).expand(-1, -1, k, -1)
+    before = alpha.unsqueeze(1).expand(-1, tags.shape[1], -1, -1).gather(-1, positions)
+    values, position = (before + columns.gather(-1, tags).unsqueeze(2)).flatten(2).topk(k)
+    return values, position // width, tags.gather(-1, position % width)
 
 
-def _way_back(rows: list[Tensor], columns: Tensor, sites: Sites, rank: Tensor, tag: Tensor) -> Tensor:
-    """(L, B, k) tags, from the ranks and tags (B, k) of the last position."""
+def _trace_back(rows: list[Tensor], columns: Tensor, sites: Sites, rank: Tensor, tag: Tensor) -> Tensor:
+    """Returns tags (L, B, k), from the ranks and tags (B, k) of the last position."""
     tags = [tag] * len(rows)
     for j in reversed(range(1, len(rows))):
         tags[j] = tag
-        _, ranks, before = _arrivals(rows[j - 1], columns[tag])
-        linked = (sites.mask[j] & (sites.previous[j] >= 0)).unsqueeze(-1)
-        came_from = before.gather(-1, rank.unsqueeze(-1)).squeeze(-1)
-        came_as = ranks.gather(-1, rank.unsqueeze(-1)).squeeze(-1)
-        tag, rank = torch.where(linked, came_from, tag), torch.where(linked, came_as, rank)
+        _, ranks, before = _best_predecessors(rows[j - 1], columns[tag])
+        has_previous = (sites.mask[j] & (sites.previous[j] >= 0)).unsqueeze(-1)
+        previous_tag = before.gather(-1, rank.unsqueeze(-1)).squeeze(-1)
+        previous_rank = ranks.gather(-1, rank.unsqueeze(-1)).squeeze(-1)
+        tag, rank = torch.where(has_previous, previous_tag, tag), torch.where(has_previous, previous_rank, rank)
     if rows:
         tags[0] = tag
     return torch.stack(tags) if rows else sites.previous.unsqueeze(-1).expand(-1, -1, tag.shape[-1])

@@ -1,4 +1,4 @@
-"""The step of exact decoding: max_i [α(i) + transitions[i, v]] for all v, densely or with a bound that skips most i."""
+"""The max-product step of Viterbi: max_i [α(i) + transitions[i, v]] for all v, dense or with pruning of i."""
 
 import math
 from collections.abc import Iterator
@@ -11,16 +11,16 @@ from torch import Tensor
 from linearcore._torch import is_traced
 from linearcore.kernels._blocks import DEVICE_BLOCK, slices
 
-#: Elements of a temporary on a CPU: 4 MiB of float32 are added and reduced faster than blocks that fit the second-level
-#: cache, since each call has a price (measured with 200, 1000 and 4000 tags).
+#: Elements of a temporary on a CPU. 4 MiB of float32 is faster than blocks that fit the second-level cache, because of the
+#: overhead per call (measured with 200, 1000 and 4000 tags).
 CPU_STEP = 2**20
-#: How many of the best tags give the first guess, and up to which share of the tags a second look pays.
-GUESSES = 16
-WORTH_SKIPPING = 0.25
-#: Steps after which scores that were flat are looked at again.
-LONGEST_WAIT = 16
-#: With fewer tags the dense step is faster than asking what could be skipped.
-MANY_TAGS = 256
+#: Number of best tags that give the lower bound, and the largest fraction of remaining tags for which pruning pays off.
+NUM_BOUND_TAGS = 16
+MAX_REMAINING_FRACTION = 0.25
+#: Largest number of dense steps before pruning is tried again.
+MAX_DENSE_STEPS = 16
+#: With fewer tags the dense step is faster than pruning.
+MIN_TAGS_TO_PRUNE = 256
 
 
 _IS_DENSE: ContextVar[bool] = ContextVar("is_dense", default=False)
@@ -28,7 +28,7 @@ _IS_DENSE: ContextVar[bool] = ContextVar("is_dense", default=False)
 
 @contextmanager
 def dense_search() -> Iterator[None]:
-    """Exact decoding in this thread skips nothing inside: for measuring what the bound saves."""
+    """Disables pruning in exact decoding in this thread, to measure how much time it saves."""
     token = _IS_DENSE.set(True)
     try:
         yield
@@ -37,13 +37,13 @@ def dense_search() -> Iterator[None]:
 
 
 class MaxProduct:
-    """α (B, |Y|) ↦ max_i [α(i) + transitions[i, v]] (B, |Y|). No argmax: tracing back asks for those few it needs.
+    """α (B, |Y|) ↦ max_i [α(i) + transitions[i, v]] (B, |Y|). Returns no argmax; tracing back recomputes it where needed.
 
     Dense: time O(B·|Y|²), with temporaries of a fixed size.
 
-    With a bound, on CPUs: the best few tags give a guess g(v) that is too low if anything. A tag i can raise it somewhere
-    only if α(i) + max_v transitions[i, v] > min_v g(v); all others are skipped, and the result is still exact. On the
-    sharp scores of a trained model hardly any are left; on flat ones all are, and the step is dense.
+    With pruning, on CPUs: the best few tags give a lower bound g(v) of the result. A tag i can exceed it for some v only if
+    α(i) + max_v transitions[i, v] > min_v g(v). All other tags are skipped, and the result is still exact. With the peaked
+    scores of a trained model few tags remain; with nearly uniform scores most do, and the step is dense.
 
     Args:
         transitions: (|Y|, |Y|).
@@ -52,40 +52,40 @@ class MaxProduct:
     def __init__(self, transitions: Tensor) -> None:
         self._transitions = transitions
         self._columns = transitions.t().contiguous()
-        self._can_skip = (
+        self._can_prune = (
             transitions.device.type == "cpu"
-            and transitions.shape[0] >= MANY_TAGS
+            and transitions.shape[0] >= MIN_TAGS_TO_PRUNE
             and not is_traced()
             and not _IS_DENSE.get()
         )
-        self._memory = transitions.new_empty(0)
-        self._wait, self._next_wait = 0, 1
-        self._most = transitions.amax(1) if self._can_skip else None
+        self._buffer = transitions.new_empty(0)
+        self._delay, self._next_delay = 0, 1
+        self._row_max = transitions.amax(1) if self._can_prune else None
 
     def __call__(self, alpha: Tensor) -> Tensor:
-        """(B, |Y|) from (B, |Y|)."""
-        if self._most is not None and self._wait == 0:
-            found = self._with_a_bound(alpha, self._most)
-            if found is not None:
-                self._next_wait = 1
-                return found
-            # Where scores are flat they are likely to stay so: the next try comes later and later.
-            self._wait, self._next_wait = self._next_wait, min(2 * self._next_wait, LONGEST_WAIT)
+        """Returns the maxima (B, |Y|)."""
+        if self._row_max is not None and self._delay == 0:
+            result = self._max_with_pruning(alpha, self._row_max)
+            if result is not None:
+                self._next_delay = 1
+                return result
+            # Scores that are nearly uniform usually stay so: double the delay before the next attempt.
+            self._delay, self._next_delay = self._next_delay, min(2 * self._next_delay, MAX_DENSE_STEPS)
         else:
-            self._wait = max(0, self._wait - 1)
+            self._delay = max(0, self._delay - 1)
         return self._dense(alpha)
 
     @property
     def all_columns(self) -> Tensor:
-        """(|Y|, |Y|): the transitions transposed, contiguous."""
+        """Transposed transitions (|Y|, |Y|), contiguous."""
         return self._columns
 
     def columns(self, tags: Tensor) -> Tensor:
-        """(…, |Y|): transitions[:, v] for each v in `tags`."""
+        """Returns transitions[:, v] (…, |Y|) for each v in `tags`."""
         return self._columns[tags]
 
     def _dense(self, alpha: Tensor) -> Tensor:
-        # Compilers fuse the sum into the maximum, and a batch may be of any size; transforms know no `out=`.
+        # Compilers fuse the sum into the maximum and allow dynamic batch sizes; torch.func does not support `out=`.
         if is_traced():
             return (alpha.unsqueeze(1) + self._columns).amax(-1)
         batch, num_tags = alpha.shape
@@ -95,31 +95,31 @@ class MaxProduct:
         for tags in slices(num_tags, block // max(1, group * num_tags)):
             for rows in slices(batch, group):
                 size = (rows.stop - rows.start, tags.stop - tags.start, num_tags)
-                sums = torch.add(alpha[rows].unsqueeze(1), self._columns[tags], out=self._scratch(size))
+                sums = torch.add(alpha[rows].unsqueeze(1), self._columns[tags], out=self._temporary(size))
                 torch.amax(sums, -1, out=result[rows, tags])
         return result
 
-    def _scratch(self, size: tuple[int, ...]) -> Tensor:
-        # One piece of memory for all steps: fresh megabytes would be handed out and taken back page by page.
-        wanted = math.prod(size)
-        if self._memory.numel() < wanted:
-            self._memory = self._transitions.new_empty(wanted)
-        return self._memory[:wanted].view(size)
+    def _temporary(self, size: tuple[int, ...]) -> Tensor:
+        # One buffer for all steps, to avoid repeated allocation and page faults.
+        num_elements = math.prod(size)
+        if self._buffer.numel() < num_elements:
+            self._buffer = self._transitions.new_empty(num_elements)
+        return self._buffer[:num_elements].view(size)
 
-    def _with_a_bound(self, alpha: Tensor, most: Tensor) -> Tensor | None:
-        """The exact result, or None where too many tags would have to be looked at."""
-        guess = self._from(*alpha.topk(GUESSES))
-        can_raise = alpha + most > guess.amin(-1, keepdim=True)
-        count = int(can_raise.sum(-1).max()) if alpha.shape[0] else 0
-        if count > WORTH_SKIPPING * alpha.shape[1]:
+    def _max_with_pruning(self, alpha: Tensor, row_max: Tensor) -> Tensor | None:
+        """Returns the exact result, or None if too many tags remain."""
+        bound = self._max_over(*alpha.topk(NUM_BOUND_TAGS))
+        can_exceed = alpha + row_max > bound.amin(-1, keepdim=True)
+        count = int(can_exceed.sum(-1).max()) if alpha.shape[0] else 0
+        if count > MAX_REMAINING_FRACTION * alpha.shape[1]:
             return None
         if count == 0:
-            return guess
-        # Those that cannot raise anything may come along: they make the rows equally long.
-        return torch.maximum(guess, self._from(*alpha.masked_fill(~can_raise, -torch.inf).topk(count)))
+            return bound
+        # Rows with fewer tags are padded with tags that cannot exceed the bound.
+        return torch.maximum(bound, self._max_over(*alpha.masked_fill(~can_exceed, -torch.inf).topk(count)))
 
-    def _from(self, values: Tensor, tags: Tensor) -> Tensor:
-        """(B, |Y|): the maximum over some tags (B, K) with scores `values` (B, K)."""
+    def _max_over(self, values: Tensor, tags: Tensor) -> Tensor:
+        """Returns the maximum (B, |Y|) over the tags (B, K) with scores `values` (B, K)."""
         result = values.new_empty(values.shape[0], self._transitions.shape[1])
         for row, (score, tag) in enumerate(zip(values, tags, strict=True)):
             torch.amax(self._transitions.index_select(0, tag).add_(score.unsqueeze(-1)), 0, out=result[row])

@@ -1,4 +1,4 @@
-"""The binary loss."""
+"""The loss for binary and multi-label classification."""
 
 from torch import Tensor
 
@@ -22,28 +22,28 @@ def binary_loss(
     backend: str = "auto",
     validate: bool = False,
 ) -> Tensor:
-    """A margin loss for yes/no labels, one or many a sample; takes what F.binary_cross_entropy_with_logits takes.
+    """Margin loss for binary or multi-label classification, with the arguments of F.binary_cross_entropy_with_logits.
 
-    With h the score and t the target, the probability that the answer is yes:
+    For the score h, the target t (the probability of the positive class) and the positive weight p:
 
-        ℓ = p · t · φ(h) + (1 − t) · φ(−h),        which is φ(y·h) for a sure label y = 2t − 1 and p = 1
+        ℓ = p · t · φ(h) + (1 − t) · φ(−h),        equal to φ(y·h) for hard labels y = 2t − 1 ∈ {−1, +1} and p = 1
 
     Args:
-        scores: any shape; several columns are several independent labels.
-        target: the shape of `scores`. Booleans or integers in {0, 1}, or probabilities in [0, 1].
+        scores: any shape; columns are independent labels.
+        target: same shape as `scores`. Booleans or integers in {0, 1}, or probabilities in [0, 1].
         surrogate: φ.
-        pos_weight: p, any shape that broadcasts to `scores`. As in torch, the mean does not divide by it.
-        sample_weight: any shape that broadcasts to `scores`; the mean divides by their sum.
-        signed: targets are −1 and +1 (or lie between) instead of 0 and 1.
+        pos_weight: p, in a shape that broadcasts to `scores`. As in torch, the mean does not divide by it.
+        sample_weight: weights in a shape that broadcasts to `scores`; the mean divides by their sum.
+        signed: targets are in {−1, +1}, or in [−1, 1], instead of 0 and 1.
         reduction: "mean", "sum" or "none".
         backend: "auto", "reference" or "eager", as in `multiclass_loss`.
-        validate: look at the numbers too. Waits for the device.
+        validate: check values (targets in range, no NaN, no negative weights). Synchronises with the GPU.
 
     Returns:
-        A scalar, or the unreduced loss in the shape of `scores`, in F.cross_entropy's dtype.
+        A scalar, or the unreduced loss in the shape of `scores`, in the dtype of F.cross_entropy.
 
     Raises:
-        ValueError, TypeError: if shapes, dtypes or options do not fit.
+        ValueError, TypeError: if an argument has an invalid shape, dtype or value.
 
     Example:
         >>> import torch
@@ -51,28 +51,28 @@ def binary_loss(
         >>> binary_loss(torch.tensor([0.5, -3.0]), torch.tensor([1, 0]), surrogate=LinearCore("truncated_quadratic"))
         tensor(0.5000)
 
-    Cost: O(1) an element; `scores`, `target` and `pos_weight` are kept for the backward pass, which recomputes the rest
-    block by block.
+    Cost: O(1) per element. Saves `scores`, `target` and `pos_weight` for the backward pass, which recomputes the rest in
+    blocks.
 
-    Reference: Theorem 3 of the paper bounds the excess 0-1 risk by the excess of this loss, for τ = 1.
+    Reference: Theorem 3 of the paper bounds the excess 0-1 risk by the excess risk of this loss, for τ = 1.
     """
     floating("scores", scores, "pass the raw output of the network")
     check_reduction(reduction)
     check_surrogate(surrogate)
     if not isinstance(target, Tensor):
         raise TypeError(complaint("target", "be a torch tensor", type(target).__name__, "wrap it in torch.as_tensor"))
-    shape("target", target, tuple(scores.shape), "give one target for every score")
+    shape("target", target, tuple(scores.shape), "pass one target per score")
     if validate:
         _validate(scores, target, sample_weight, signed=signed)
-    positive = _positive(target, signed=signed)
+    positive = _positive_probability(target, signed=signed)
     pos_weight = _broadcast("pos_weight", pos_weight, scores)
     sample_weight = _broadcast("sample_weight", sample_weight, scores)
     losses = binary_elements(surrogate, scores, positive, pos_weight, backend)
     return reduce_losses(losses, sample_weight, None, reduction).to(result_dtype(scores))
 
 
-def _positive(target: Tensor, *, signed: bool) -> Tensor:
-    """Booleans where the target is sure by its dtype, else the probability of yes."""
+def _positive_probability(target: Tensor, *, signed: bool) -> Tensor:
+    """Returns booleans for integer and boolean targets, otherwise the probability of the positive class."""
     if not target.is_floating_point():
         return target > 0
     return (target + 1) / 2 if signed else target
@@ -89,13 +89,13 @@ def _broadcast(name: str, tensor: Tensor | None, scores: Tensor) -> Tensor | Non
 
 
 def _validate(scores: Tensor, target: Tensor, sample_weight: Tensor | None, *, signed: bool) -> None:
-    holds("scores", ~scores.isnan(), "not be NaN", "look for the first NaN in the network")
+    holds("scores", ~scores.isnan(), "not be NaN", "find the first NaN in the network")
     low = -1 if signed else 0
     if target.is_floating_point():
         inside, allowed = (target >= low) & (target <= 1), f"[{low}, 1]"
     else:
         inside, allowed = (target == low) | (target == 1), f"{{{low}, 1}}"
-    advice = "leave `signed` out for labels 0 and 1" if signed else "pass `signed=True` for labels −1 and +1"
+    advice = "pass `signed=False` for labels 0 and 1" if signed else "pass `signed=True` for labels −1 and +1"
     holds("target", inside, f"be in {allowed}", advice)
     if sample_weight is not None:
-        holds("sample_weight", sample_weight >= 0, "not be negative", "a negative weight would reward errors")
+        holds("sample_weight", sample_weight >= 0, "not be negative", "pass weights of 0 or more")

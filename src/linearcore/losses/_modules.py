@@ -1,4 +1,4 @@
-"""The losses as modules: thin faces of the functions."""
+"""The losses as torch modules."""
 
 from torch import Tensor, nn
 
@@ -9,13 +9,13 @@ from linearcore.forms import Form
 from linearcore.kernels import BACKENDS
 from linearcore.losses._batch import check_label_smoothing
 from linearcore.losses._binary import binary_loss
-from linearcore.losses._multiclass import DEFAULT_SURROGATE, check_surrogate, checked_form, multiclass_loss
+from linearcore.losses._multiclass import DEFAULT_SURROGATE, check_form, check_surrogate, multiclass_loss
 from linearcore.losses._robust import ROBUST_SURROGATE, check_radius, check_scale, is_symmetric, robust_loss
 from linearcore.surrogates import Surrogate
 
 
 class LinearCoreLoss(nn.Module):
-    """`multiclass_loss` as a module: replaces `nn.CrossEntropyLoss()` by changing one line.
+    """Module for `multiclass_loss`; a drop-in replacement for `nn.CrossEntropyLoss`.
 
     Args:
         weight: (C) class weights.
@@ -54,7 +54,7 @@ class LinearCoreLoss(nn.Module):
         check_label_smoothing(label_smoothing)
         one_of("backend", backend, BACKENDS)
         self.surrogate = surrogate
-        self.form = checked_form(form, normalize, surrogate)
+        self.form = check_form(form, normalize, surrogate)
         self.ignore_index = ignore_index
         self.label_smoothing = label_smoothing
         self.reduction: Reduction = reduction
@@ -64,7 +64,7 @@ class LinearCoreLoss(nn.Module):
         self.register_buffer("class_margin", _tensor_or_none("class_margin", class_margin))
 
     def forward(self, scores: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
-        """The loss of `scores` for `target`; `sample_weight` has the shape of the unreduced loss."""
+        """Returns the loss; `sample_weight` has the shape of the unreduced loss."""
         return multiclass_loss(
             scores,
             target,
@@ -85,14 +85,14 @@ class LinearCoreLoss(nn.Module):
 
 
 class RobustLinearCoreLoss(nn.Module):
-    """`robust_loss` as a module: for labels of which some are wrong. Replaces `nn.CrossEntropyLoss()` by changing one line.
+    """Module for `robust_loss`, for training with noisy labels; a drop-in replacement for `nn.CrossEntropyLoss`.
 
     Args:
         weight: (C) class weights.
         radius, surrogate, scale, ignore_index, label_smoothing, reduction, backend, validate: as in `robust_loss`.
 
     Attributes:
-        is_symmetric: whether the core is wide enough for the guarantees of `robust_loss`: τ ≥ √2 · radius.
+        is_symmetric: whether the guarantees of `robust_loss` hold: the core is wide enough, τ ≥ √2 · radius.
 
     Example:
         >>> import torch
@@ -134,7 +134,7 @@ class RobustLinearCoreLoss(nn.Module):
         self.register_buffer("weight", _tensor_or_none("weight", weight))
 
     def forward(self, scores: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
-        """The loss of `scores` for `target`; `sample_weight` has the shape of the unreduced loss."""
+        """Returns the loss; `sample_weight` has the shape of the unreduced loss."""
         return robust_loss(
             scores,
             target,
@@ -155,10 +155,10 @@ class RobustLinearCoreLoss(nn.Module):
 
 
 class BinaryLinearCoreLoss(nn.Module):
-    """`binary_loss` as a module: replaces `nn.BCEWithLogitsLoss()`.
+    """Module for `binary_loss`; a drop-in replacement for `nn.BCEWithLogitsLoss`.
 
     Args:
-        pos_weight: weight of positive targets, any shape that broadcasts to the scores.
+        pos_weight: weight of positive targets, in a shape that broadcasts to the scores.
         surrogate, signed, reduction, backend, validate: as in `binary_loss`.
 
     Example:
@@ -191,7 +191,7 @@ class BinaryLinearCoreLoss(nn.Module):
         self.register_buffer("pos_weight", pos_weight)
 
     def forward(self, scores: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
-        """The loss of `scores` for `target`; `sample_weight` broadcasts to them."""
+        """Returns the loss; `sample_weight` broadcasts to the shape of `scores`."""
         return binary_loss(
             scores,
             target,
@@ -209,7 +209,7 @@ class BinaryLinearCoreLoss(nn.Module):
 
 
 def _tensor_or_none(name: str, vector: object) -> Tensor | None:
-    """Returns `vector`, or raises unless it is a tensor or None."""
+    """Returns `vector`; raises if it is neither a tensor nor None."""
     if vector is None or isinstance(vector, Tensor):
         return vector
     raise TypeError(complaint(name, "be a torch tensor", type(vector).__name__, "wrap it in torch.as_tensor"))

@@ -1,4 +1,4 @@
-"""The robust preset: the pairwise form on scores that are put on a sphere, inside the core."""
+"""The robust loss: the pairwise form of scores that are normalised to a fixed norm, for noisy labels."""
 
 import math
 
@@ -13,12 +13,12 @@ from linearcore.losses._multiclass import check_surrogate, form_losses
 from linearcore.losses._targets import Rows
 from linearcore.surrogates import LinearCore, Surrogate
 
-#: Wide enough for every margin on the unit sphere, which are at most √2.
+#: The core contains all margins on the unit sphere, which are at most √2.
 ROBUST_SURROGATE = LinearCore(tau=2.0)
 
-#: ε, below which a norm is no longer divided by. Far below the norms of scores that say anything, and large enough that a
-#: network whose last layer starts at zero gets a gradient that fits into half precision.
-FLOOR = 1e-3
+#: ε, lower bound of the norm that scores are divided by. It is far below typical norms of scores, and large enough that the
+#: gradient of a network whose last layer starts at zero fits into half precision.
+MIN_NORM = 1e-3
 
 
 def robust_loss(
@@ -36,32 +36,31 @@ def robust_loss(
     backend: str = "auto",
     validate: bool = False,
 ) -> Tensor:
-    """The pairwise loss of scores on a sphere: bounded, symmetric, and tolerant to uniform label noise.
+    """Pairwise loss of scores normalised to a sphere: bounded, symmetric, and robust to uniform label noise.
 
-    Use it when up to about a third of the labels are wrong. With more, use a wide core on `linearcore.NormedScores`; with
-    clean labels, `multiclass_loss`. Measurements: `docs/wrong-labels.md`; proofs and the choice of `scale`:
-    `docs/proofs.md`.
+    Use it if up to about a third of the labels are wrong. With more, use a wide core after `linearcore.NormedScores`; with
+    clean labels use `multiclass_loss`. Measurements: `docs/wrong-labels.md`. Proofs, choice of `scale`: `docs/proofs.md`.
 
-        ŝ = r (s − s̄) / max(‖s − s̄‖, ε),   ε = 0.001        mean and norm over the classes that are not masked
+        ŝ = r (s − s̄) / max(‖s − s̄‖, ε),   ε = 0.001        mean s̄ and norm over the unmasked classes
         ℓ = scale · mean_{v≠y} φ(ŝ_y − ŝ_v)
 
-    Margins of ŝ are at most √2·r. If the core is that wide (τ ≥ √2·r, the module's `is_symmetric`), then
-    ℓ = scale · (φ(0) − n/(n − 1) · ŝ_y), and Σ_y ℓ(s, y) is the same for all s. The risk is then minimised where ŝ points
-    along p − 1/n, the 0-1 regret is bounded by the square root of the surrogate regret, and uniform label noise at a rate
-    below 1 − 1/n does not change the minimisers. Nothing is proven for noise that depends on the class or the input.
+    Margins of ŝ are at most √2·r. If the core contains them (τ ≥ √2·r, `RobustLinearCoreLoss.is_symmetric`), then
+    ℓ = scale · (φ(0) − n/(n − 1) · ŝ_y), and Σ_y ℓ(s, y) is the same for all s. The risk is then minimal if ŝ is a positive
+    multiple of p − 1/n, the 0-1 regret is bounded by the square root of the surrogate regret, and uniform label noise at a
+    rate below 1 − 1/n does not change the minimisers. Nothing is proven for class- or input-dependent noise.
 
-    The loss is not convex in s. Two classes are refused, since their gradient is zero; so is that of rows with two unmasked
-    classes.
+    The loss is not convex in s. With two classes it raises, because the gradient would be zero. Rows with two unmasked
+    classes have zero gradient.
 
     Args:
         radius: r, the norm of ŝ.
         surrogate: φ.
-        scale: a factor of the loss. It matters relative to weight decay and other terms; Adam is invariant to it.
+        scale: factor of the loss. It matters relative to weight decay and other loss terms; Adam alone is invariant to it.
         scores, target, weight, sample_weight, ignore_index, label_smoothing, reduction, backend, validate: as in
-            `multiclass_loss`. Classes with score −inf are masked out; a masked label costs infinity.
+            `multiclass_loss`. Classes with score −inf are masked out; the loss is inf if the label is masked.
 
     Returns:
-        A scalar, or the unreduced loss, as `multiclass_loss` returns it; it raises as `multiclass_loss` does.
+        A scalar, or the unreduced loss, as `multiclass_loss`. Raises the errors of `multiclass_loss`.
 
     Example:
         >>> import torch
@@ -69,7 +68,7 @@ def robust_loss(
         >>> robust_loss(scores, torch.tensor([0, 0]), reduction="none")
         tensor([2.1615, 3.3863])
 
-    Cost: that of `multiclass_loss` with form="pairwise", plus a few N×C tensors kept for the backward pass.
+    Cost: as `multiclass_loss` with form="pairwise", plus a few N×C tensors saved for the backward pass.
     """
     radius, scale = check_radius(radius), check_scale(scale)
     check_surrogate(surrogate)
@@ -92,30 +91,30 @@ def robust_loss(
 
 
 def on_unit_sphere(rows: Rows) -> Tensor:
-    """(N, C): c / max(‖c‖, ε) with c = s − s̄, and −inf for masked classes, in float32 for half precisions.
+    """Returns c / max(‖c‖, ε) with c = s − s̄, and −inf for masked classes, (N, C), in float32 for half precisions.
 
-    The result does not change when a row is shifted or scaled. Both are taken out first, so that no square overflows and no
-    difference is lost against a large mean. They are constants for every derivative.
+    Each row is first shifted and scaled by detached constants, to avoid overflow of squares and cancellation with a large
+    mean. The result is invariant to both.
     """
     scores = rows.scores.to(compute_dtype(rows.scores))
-    if rows.counted is not None:
-        # A row that is left out may hold anything, and 0 · NaN would be its gradient.
-        scores = scores.masked_fill(~rows.counted.unsqueeze(-1), 0.0)
-    present = scores != -math.inf
-    top = scores.detach().amax(-1, keepdim=True)
-    top = top.masked_fill(top == -math.inf, 0.0)  # All classes masked: zeros here, masked again at the end.
-    below = torch.where(present, scores, top) - top
-    size = below.detach().abs().amax(-1, keepdim=True).clamp(min=FLOOR)
-    below = below / size
-    number = present.to(scores.dtype).sum(-1, keepdim=True)
-    centred = (below - below.sum(-1, keepdim=True) / number.clamp(min=1)).masked_fill(~present, 0.0)
-    # Floored before the root, whose slope at zero is infinite.
-    square = torch.maximum(centred.square().sum(-1, keepdim=True), (FLOOR / size).square())
-    return (centred / square.sqrt()).masked_fill(~present, -math.inf)
+    if rows.is_counted is not None:
+        # Ignored rows may contain NaN, and 0 · NaN would be their gradient.
+        scores = scores.masked_fill(~rows.is_counted.unsqueeze(-1), 0.0)
+    is_unmasked = scores != -math.inf
+    max_score = scores.detach().amax(-1, keepdim=True)
+    max_score = max_score.masked_fill(max_score == -math.inf, 0.0)  # All classes are masked: 0 here, −inf at the end.
+    shifted = torch.where(is_unmasked, scores, max_score) - max_score
+    size = shifted.detach().abs().amax(-1, keepdim=True).clamp(min=MIN_NORM)
+    scaled = shifted / size
+    num_classes = is_unmasked.to(scores.dtype).sum(-1, keepdim=True)
+    centred = (scaled - scaled.sum(-1, keepdim=True) / num_classes.clamp(min=1)).masked_fill(~is_unmasked, 0.0)
+    # The lower bound is applied before the square root, whose derivative at zero is infinite.
+    square = torch.maximum(centred.square().sum(-1, keepdim=True), (MIN_NORM / size).square())
+    return (centred / square.sqrt()).masked_fill(~is_unmasked, -math.inf)
 
 
 def is_symmetric(surrogate: Surrogate, radius: float) -> bool:
-    """Whether Σ_y ℓ(s, y) is the same for all s: φ is straight for all margins on a sphere of that radius.
+    """Whether Σ_y ℓ(s, y) is the same for all s: φ is linear for all margins on the sphere with this radius.
 
     Example:
         >>> is_symmetric(LinearCore(tau=1.5), radius=1.0), is_symmetric(LinearCore(tau=1.0), radius=1.0)
@@ -124,22 +123,22 @@ def is_symmetric(surrogate: Surrogate, radius: float) -> bool:
     if surrogate.core is None:
         return False
     low, high = surrogate.core
-    largest = math.sqrt(2) * radius
-    return low <= -largest and largest <= high
+    max_margin = math.sqrt(2) * radius
+    return low <= -max_margin and max_margin <= high
 
 
 def check_sphere(num_classes: int) -> None:
-    """Raises for two classes: their sphere is two points, the loss a step, and its gradient zero."""
+    """Raises for two classes: their sphere has two points, so the loss is a step function with zero gradient."""
     if num_classes == 2:
-        advice = "on the sphere two classes have no gradient; use multiclass_loss"
+        advice = "with two classes the gradient is zero; use multiclass_loss"
         raise ValueError(complaint("scores", "have three classes or more", num_classes, advice))
 
 
 def check_radius(radius: object) -> float:
-    """`radius` as a float, or raises unless it is a positive number."""
-    return positive("radius", radius, "pass the norm that scores are given, for example 1.0")
+    """Returns `radius` as a float; raises if it is not a positive number."""
+    return positive("radius", radius, "pass the norm of the normalised scores, for example 1.0")
 
 
 def check_scale(scale: object) -> float:
-    """`scale` as a float, or raises unless it is a positive number."""
+    """Returns `scale` as a float; raises if it is not a positive number."""
     return positive("scale", scale, "pass the factor of the loss, for example 1.0")

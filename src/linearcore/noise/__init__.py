@@ -1,19 +1,19 @@
-"""Label noise: wrong labels by a stated law.
+"""Generators of synthetic label noise, and readers of human label noise.
 
-Every law takes clean labels, a rate and a seed (`instance_dependent` features before them, `boundary` a posterior beside
-them) and returns `NoisyLabels`: the labels, the rate, the transition counts, the law, and a hash that names the draw.
+A generator is called a *law*. It takes clean labels, a noise rate and a seed; `instance_dependent` also takes features, and
+`boundary` class probabilities. It returns `NoisyLabels`: the labels, the rate, the transition counts, the law and a hash.
 
-| law | which labels go wrong | what they become |
+| law | probability of a wrong label | distribution of the wrong label |
 |---|---|---|
-| `symmetric` | each with the same probability | any other class, uniformly |
-| `pair_flip` | each with the same probability, or those of some classes | one class, fixed for each class |
-| `class_conditional` | by class | by class |
-| `instance_dependent` | each with the same probability, whatever the input | depends on the input |
-| `boundary` | those near the decision boundary | the nearest other class |
-| `human_cifar10`, `human_cifar100` | those that people got wrong | what people said |
+| `symmetric` | the same for all labels | uniform over the other classes |
+| `pair_flip` | the same for all labels, or for those of some classes | one fixed class per class |
+| `class_conditional` | depends on the class | depends on the class |
+| `instance_dependent` | the same for all labels, independent of the input | depends on the input |
+| `boundary` | higher near the decision boundary | the nearest other class |
+| `human_cifar10`, `human_cifar100` | errors of human annotators | labels of human annotators |
 
-`draw` calls any law by its name in `LAWS`, or a law of your own: a function that begins with `LabelDraw.start` and ends with
-`LabelDraw.finish`. A new law of the library is such a function in its own file, imported and listed below. To find wrong
+`draw` calls a law by its name in `LAWS`, or a law of your own: a function that starts with `LabelDraw.start` and ends with
+`LabelDraw.finish`. To add a law to the library, write such a function in its own file and list it below. To find wrong
 labels, see `linearcore.cleaning`.
 """
 

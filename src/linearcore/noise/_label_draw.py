@@ -1,4 +1,4 @@
-"""What every law of wrong labels starts with and ends with."""
+"""Argument checks, random numbers and result that all label-noise laws share."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,17 +15,17 @@ from linearcore.noise._stream import seeded, uniform
 
 @dataclass(frozen=True, eq=False)
 class LabelDraw:
-    """Clean labels and the random numbers that a law turns into noisy ones.
+    """Clean labels and the random numbers from which a law makes noisy labels.
 
-    A law that flips a label where `chance` < its probability of being wrong, and chooses the wrong label by `which`, is
-    nested in the rate: with one seed, a label that is wrong at one rate is wrong at every higher rate, with the same label.
+    A law flips a label if `chance` is below its flip probability, and chooses the wrong label by `which`. Then, with the
+    same seed, a label that is wrong at one rate is wrong at every higher rate, with the same wrong label.
 
     Attributes:
-        labels: the clean labels, int64, as the user passed them.
+        labels: clean labels, int64, with the shape and device that the user passed.
         num_classes: n.
-        stream: for further random numbers, which are drawn on the CPU and do not depend on the device.
-        clean: (N,) the clean labels, flattened, on the CPU.
-        chance, which: (N,) uniform float64 numbers in [0, 1) for every label.
+        stream: random generator for further numbers, always on the CPU.
+        clean: (N,) clean labels, flattened, on the CPU.
+        chance, which: (N,) uniform float64 numbers in [0, 1).
 
     Example:
         >>> draw = LabelDraw.start([1, 2, 3] * 1000, num_classes=4, seed=0)
@@ -43,7 +43,7 @@ class LabelDraw:
 
     @classmethod
     def start(cls, labels: Labels, *, num_classes: int, seed: int, rate: float = 0.0) -> "LabelDraw":
-        """Checks the arguments that the laws share and draws `chance` and `which`, before all other random numbers.
+        """Checks the arguments that all laws share, and samples `chance` and `which` before all other random numbers.
 
         Raises:
             TypeError: if `labels` are not integers.
@@ -53,19 +53,19 @@ class LabelDraw:
         if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate <= 1:
             raise ValueError(complaint("rate", "be a probability", repr(rate), "pass a number in [0, 1], 0.2 for 20 %"))
         check_seed(seed)
-        given = as_labels(labels, num_classes)
-        clean, stream = given.cpu().flatten(), seeded(seed)
-        # Both for every label, wrong or not: this makes the draws of two rates nested.
+        checked_labels = as_labels(labels, num_classes)
+        clean, stream = checked_labels.cpu().flatten(), seeded(seed)
+        # Both are sampled for every label, so that they do not depend on the rate.
         chance, which = uniform(stream, 2, len(clean))
-        return cls(given, num_classes, stream, clean, chance, which)
+        return cls(checked_labels, num_classes, stream, clean, chance, which)
 
     def finish(self, noisy: Tensor, *, rate: float, law: Mapping[str, object]) -> NoisyLabels:
-        """The record of a draw.
+        """Returns the result for noisy labels.
 
         Args:
-            noisy: (N,) the noisy labels, in the order of `clean`.
-            rate: the rate that was requested, or the expected share of wrong labels.
-            law: `generator`, the name of the law, and its options, as values that JSON can hold.
+            noisy: (N,) noisy labels, in the order of `clean`.
+            rate: the requested rate, or the expected fraction of wrong labels.
+            law: `generator`, the name of the law, and its options, as JSON values.
         """
         noisy = noisy.reshape(self.labels.shape).to(self.labels.device)
         return describe_draw(self.labels, noisy, rate=float(rate), num_classes=self.num_classes, law=law)

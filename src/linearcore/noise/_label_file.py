@@ -1,4 +1,4 @@
-"""Columns of labels from files, of which none can run code."""
+"""Reads label files without running code from them."""
 
 import csv
 import zipfile
@@ -21,20 +21,20 @@ _CONVERT = (
 
 
 def read_columns(path: str | PathLike[str]) -> dict[str, Tensor]:
-    """The named vectors in a file of labels.
+    """Reads the named label vectors of a file.
 
-    A pickle can run any code, and .pt files are pickles; so is an .npy file that holds a dict. Of .pt files only tensors
-    and plain numeric arrays are read (`torch.load` with `weights_only=True`), of .npy and .npz files only numbers.
+    Pickles can run arbitrary code. A .pt file is a pickle, and so is an .npy file with a dict. So only tensors and numeric
+    arrays are read from .pt files (`torch.load` with `weights_only=True`), and only numbers from .npy and .npz files.
 
     Args:
         path: a .pt file with a dict of vectors, an .npz file, an .npy file with one vector, or a .csv file with a header.
 
     Returns:
-        Vectors by name; that of an .npy file has the empty name.
+        Vectors by name; the vector of an .npy file has the empty name.
 
     Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if it is of another kind, or cannot be read safely.
+        FileNotFoundError: if the file does not exist.
+        ValueError: if it has another format, or cannot be read safely.
 
     Example:
         >>> import tempfile
@@ -44,54 +44,54 @@ def read_columns(path: str | PathLike[str]) -> dict[str, Tensor]:
         {'clean_label': tensor([0, 1, 2])}
     """
     file = Path(path)
-    ending = file.suffix.lower()
-    one_of("path", ending, (".pt", ".npz", ".npy", ".csv"), "convert the file to one of these")
+    suffix = file.suffix.lower()
+    one_of("path", suffix, (".pt", ".npz", ".npy", ".csv"), "convert the file to one of these")
     if not file.is_file():
-        raise FileNotFoundError(complaint("path", "lead to a file", f"'{file}'", "see http://www.noisylabels.com"))
-    columns = _read_csv(file) if ending == ".csv" else _read_torch(file) if ending == ".pt" else _read_numpy(file)
+        raise FileNotFoundError(complaint("path", "be an existing file", f"'{file}'", "see http://www.noisylabels.com"))
+    columns = _read_csv(file) if suffix == ".csv" else _read_torch(file) if suffix == ".pt" else _read_numpy(file)
     for name, column in columns.items():
         if column.dim() != 1:
-            raise ValueError(complaint("path", "hold vectors", f"shape {tuple(column.shape)} for '{name}'", _CONVERT))
+            raise ValueError(complaint("path", "contain vectors", f"shape {tuple(column.shape)} for '{name}'", _CONVERT))
     return columns
 
 
 def _read_torch(file: Path) -> dict[str, Tensor]:
     try:
-        # The published files hold numpy arrays. What makes an array is allowed for this one call, under the names of
-        # numpy 1 and 2; nothing on the list calls anything.
-        with torch.serialization.safe_globals(_array_parts()):
+        # The published files contain numpy arrays. This allows the constructors of arrays, under their names in numpy 1 and
+        # 2, for this call only. None of them runs other code.
+        with torch.serialization.safe_globals(_array_constructors()):
             content = torch.load(file, map_location="cpu", weights_only=True)
     except (UnpicklingError, RuntimeError, EOFError, ValueError, TypeError, LookupError, AttributeError) as error:
-        got = f"'{file.name}', which has other things in it or is damaged"
-        raise ValueError(complaint("path", "hold labels only", got, _CONVERT)) from error
+        got = f"'{file.name}', which contains other objects or is damaged"
+        raise ValueError(complaint("path", "contain labels only", got, _CONVERT)) from error
     if not isinstance(content, dict):
-        raise ValueError(complaint("path", "hold a dict of label vectors", type(content).__name__, _CONVERT))
+        raise ValueError(complaint("path", "contain a dict of label vectors", type(content).__name__, _CONVERT))
     return {str(name): torch.as_tensor(column) for name, column in content.items() if _is_numeric(column)}
 
 
 def _read_numpy(file: Path) -> dict[str, Tensor]:
     try:
-        # Opened here, since numpy leaves a damaged file open.
+        # Opened here, because numpy does not close a damaged file.
         with file.open("rb") as stream:
             content = np.load(stream, allow_pickle=False)
             if isinstance(content, np.ndarray):
                 return {"": torch.as_tensor(content)}
             return {name: torch.as_tensor(content[name]) for name in content.files}
     except (ValueError, EOFError, TypeError, zipfile.BadZipFile) as error:
-        got = f"'{file.name}', which has objects in it or is damaged"
-        raise ValueError(complaint("path", "hold plain numbers", got, _CONVERT)) from error
+        got = f"'{file.name}', which contains objects or is damaged"
+        raise ValueError(complaint("path", "contain numbers only", got, _CONVERT)) from error
 
 
 def _read_csv(file: Path) -> dict[str, Tensor]:
     with file.open(encoding="utf-8-sig", newline="") as lines:
         header, *rows = [*csv.reader(lines)] or [[]]
     columns: dict[str, Tensor] = {}
-    for place, name in enumerate(header):
+    for position, name in enumerate(header):
         try:
-            columns[name] = torch.tensor([int(row[place]) for row in rows if row], dtype=torch.int64)
+            columns[name] = torch.tensor([int(row[position]) for row in rows if row], dtype=torch.int64)
         except (ValueError, IndexError) as error:
-            advice = "write one row an image and one column a set, for example `clean_label,worse_label`"
-            raise ValueError(complaint("path", f"hold integers in column '{name}'", str(error), advice)) from error
+            advice = "write one row per image and one column per set, for example `clean_label,worse_label`"
+            raise ValueError(complaint("path", f"contain integers in column '{name}'", str(error), advice)) from error
     return columns
 
 
@@ -99,9 +99,9 @@ def _is_numeric(column: object) -> bool:
     return isinstance(column, Tensor) or (isinstance(column, np.ndarray) and column.dtype.kind in "iu")
 
 
-def _array_parts() -> list[Callable[..., Any] | tuple[Callable[..., Any], str]]:
-    """What a pickled array of integers is made of."""
+def _array_constructors() -> list[Callable[..., Any] | tuple[Callable[..., Any], str]]:
+    """Returns the functions and classes that a pickled integer array refers to."""
     rebuild: Callable[..., Any] = np.empty(0).__reduce__()[0]  # type: ignore[assignment]
-    kinds = [type(np.dtype(f"{sign}{size}")) for sign in "iu" for size in (1, 2, 4, 8)]
+    dtypes = [type(np.dtype(f"{sign}{size}")) for sign in "iu" for size in (1, 2, 4, 8)]
     modules = ("numpy.core.multiarray", "numpy._core.multiarray")
-    return [*((rebuild, f"{module}._reconstruct") for module in modules), np.ndarray, np.dtype, *kinds]
+    return [*((rebuild, f"{module}._reconstruct") for module in modules), np.ndarray, np.dtype, *dtypes]

@@ -1,4 +1,4 @@
-"""What every law of label noise returns."""
+"""The result type of all label-noise laws."""
 
 import hashlib
 from collections.abc import Mapping
@@ -8,21 +8,20 @@ import torch
 from torch import Tensor
 
 
-# Two draws are compared by `hash`; comparing tensors field by field would raise.
+# Compare results by `hash`; comparing the tensors field by field would raise.
 @dataclass(frozen=True, eq=False)
 class NoisyLabels:
-    """Labels of which some are wrong, with what is needed to say which draw it was.
+    """Noisy labels with their noise rate, transition counts, hash and the law that made them.
 
     Attributes:
-        labels: the labels after the noise, int64, shape and device of the clean ones.
-        rate: the requested rate, as the law defines it: usually the probability that a label is wrong. For
-            `class_conditional` the expected share of wrong labels, for human labels the counted share.
-        transitions: what happened, not the law: entry (i, j) counts the labels that were i and are now j. int64,
-            shape (num_classes, num_classes), on the CPU. Divide the rows by their sums to estimate the law.
-        hash: the draw's name: SHA-256, in hexadecimal, of `labels` as little-endian int64 in row order. Two machines
-            have the same labels exactly when these agree.
-        law: which law this is a draw from: `generator` has its name, and the other entries every option that makes one
-            variant of it another law. Plain numbers, strings and lists, so that a record can hold it as JSON.
+        labels: noisy labels, int64, with the shape and device of the clean labels.
+        rate: the requested rate as the law defines it, usually the probability that a label is wrong. For
+            `class_conditional` the expected fraction of wrong labels, for human labels the actual fraction.
+        transitions: counts of this sample: entry (i, j) is the number of labels that were i and are now j. int64, shape
+            (num_classes, num_classes), on the CPU. Divide the rows by their sums to estimate the transition matrix.
+        hash: hexadecimal SHA-256 of `labels` as little-endian int64 in row order. Two results have equal hashes if and only
+            if their labels are equal.
+        law: the law that made these labels: `generator` is its name, the other entries are its options. JSON values.
     """
 
     labels: Tensor
@@ -33,20 +32,20 @@ class NoisyLabels:
 
     @property
     def realised_rate(self) -> float:
-        """The share of labels that are wrong in this draw; 0 when there are no labels."""
+        """Fraction of wrong labels in this sample; 0 if there are no labels."""
         total = int(self.transitions.sum())
         return 1 - int(self.transitions.trace()) / total if total else 0.0
 
 
 def describe_draw(clean: Tensor, labels: Tensor, *, rate: float, num_classes: int, law: Mapping[str, object]) -> NoisyLabels:
-    """Counts the transitions and names the draw.
+    """Counts the transitions and computes the hash.
 
     Args:
         clean: true labels, int64, any shape.
-        labels: the same with noise.
+        labels: noisy labels, in the same shape.
         rate: the requested rate.
-        num_classes: n; both kinds of labels are in 0..n−1.
-        law: generator and variant.
+        num_classes: n; all labels are in 0..n−1.
+        law: name and options of the law.
     """
     pairs = (clean.cpu() * num_classes + labels.cpu()).flatten()
     transitions = torch.bincount(pairs, minlength=num_classes**2).reshape(num_classes, num_classes)

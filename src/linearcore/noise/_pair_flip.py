@@ -1,4 +1,4 @@
-"""Pair flips: every class has one other class that it is mistaken for."""
+"""Pair-flip noise: each class is confused with one other class."""
 
 from collections.abc import Mapping
 
@@ -10,39 +10,39 @@ from linearcore._checks import complaint
 from linearcore.noise._label_draw import LabelDraw
 from linearcore.noise._noisy_labels import NoisyLabels
 
-#: CIFAR-10's classes that look alike: truck → automobile, bird → airplane, deer → horse, cat ↔ dog (Patrini et al. 2017).
+#: Similar classes of CIFAR-10: truck → automobile, bird → airplane, deer → horse, cat ↔ dog (Patrini et al. 2017).
 CIFAR10_PAIRS: Mapping[int, int] = {9: 1, 2: 0, 4: 7, 3: 5, 5: 3}
 
 
 def pair_flip(
     labels: Labels, rate: float, *, num_classes: int, seed: int, to: Mapping[int, int] | None = None
 ) -> NoisyLabels:
-    """Turns each label into its class's partner with probability `rate`.
+    """Replaces each label by the partner of its class with probability `rate`.
 
-    The hardest noise at a given rate: all mistakes of a class point the same way, and beyond rate ½ the wrong label is the
-    likelier one. With m(y) the partner of class y, independently for each label,
+    This is the hardest noise for a given rate: all wrong labels of a class are the same class, and above rate ½ the wrong
+    label is more likely than the true one. With m(y) the partner of class y, independently for each label,
 
         P(ỹ = m(y)) = rate,    P(ỹ = y) = 1 − rate.
 
-    Without `to` the partner is the next class, m(y) = y + 1 mod n. A class that `to` leaves out keeps its labels: with
-    `CIFAR10_PAIRS` and balanced classes a rate of 0.4 makes 20 % of all labels wrong, not 40 %. Papers call either number
-    the rate; `realised_rate` of the result is the share of all labels.
+    By default the partner is the next class, m(y) = y + 1 mod n. Classes that are not in `to` keep their labels. So with
+    `CIFAR10_PAIRS`, balanced classes and rate=0.4, 20 % of all labels are wrong, not 40 %. Papers use the word rate for
+    either number; `realised_rate` of the result is the fraction of all labels.
 
-    Draws depend on `seed` and the number of labels only and are nested in the rate, as with `symmetric`.
+    With the same seed, labels that are wrong at one rate are wrong at every higher rate, as with `symmetric`.
 
     Args:
         labels: clean labels in 0..n−1, any shape.
         rate: probability that a label of a class with a partner is wrong, in [0, 1].
         num_classes: n ≥ 2.
-        seed: a non-negative integer that names the draw.
-        to: class → partner, another class.
+        seed: random seed, a non-negative integer.
+        to: dict from class to partner class.
 
     Returns:
-        The noisy labels; `law["to"]` lists the partner of every class, itself where there is none.
+        The noisy labels; `law["to"]` lists the partner of every class, or the class itself if it has no partner.
 
     Raises:
-        TypeError: if `labels` are no integers.
-        ValueError: if an argument is out of its range.
+        TypeError: if `labels` are not integers.
+        ValueError: if an argument is out of range.
 
     Example:
         >>> noisy = pair_flip([0, 1, 2] * 1000, 0.4, num_classes=3, seed=0)
@@ -55,8 +55,8 @@ def pair_flip(
 
     Cost: O(number of labels) time and memory, on the CPU.
 
-    Han et al., Co-teaching (NeurIPS 2018), for the next class; Patrini et al., Making deep neural networks robust to label
-    noise (CVPR 2017), for classes that look alike.
+    References: Han et al., Co-teaching (NeurIPS 2018), for the next class; Patrini et al., Making deep neural networks
+    robust to label noise (CVPR 2017), for `CIFAR10_PAIRS`.
     """
     draw = LabelDraw.start(labels, num_classes=num_classes, seed=seed, rate=rate)
     partner = _partners(to, num_classes)
@@ -71,9 +71,9 @@ def _partners(to: Mapping[int, int] | None, num_classes: int) -> Tensor:
     advice = "write a dict such as {3: 5, 5: 3}"
     if not isinstance(to, Mapping):
         raise ValueError(complaint("to", "map classes to classes", repr(to), advice))
-    for source, goal in to.items():
-        if source == goal or not all(isinstance(label, int) and 0 <= label < num_classes for label in (source, goal)):
-            must = f"map classes in 0..{num_classes - 1} to other ones"
-            raise ValueError(complaint("to", must, f"{source!r}: {goal!r}", advice))
-        partner[source] = goal
+    for source, other in to.items():
+        if source == other or not all(isinstance(label, int) and 0 <= label < num_classes for label in (source, other)):
+            must = f"map classes in 0..{num_classes - 1} to other classes"
+            raise ValueError(complaint("to", must, f"{source!r}: {other!r}", advice))
+        partner[source] = other
     return partner

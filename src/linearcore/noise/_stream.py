@@ -1,14 +1,14 @@
-"""Random numbers of the generators, and the step from a label to a wrong one.
+"""Random numbers of the label-noise laws, and the choice of a wrong label.
 
-All draws are made of one thing, uniform numbers in [0, 1) with 53 random bits from a Mersenne Twister on the CPU, which are
-equal bit by bit on every machine. Each label has a `chance`, which decides whether it is wrong, and a `which`, which decides
-what it becomes; both are drawn for every label and first of all, whatever the law. Hence draws of one seed are nested in the
-rate, and two laws that agree somewhere give the same labels there.
+All randomness comes from uniform numbers in [0, 1) with 53 random bits, from a Mersenne Twister on the CPU. They are equal
+bit by bit on every machine. For each label `chance` decides whether it is wrong, and `which` decides what it becomes. Both
+are sampled first, for every label and for every law. So with the same seed, labels that are wrong at one rate are wrong at
+every higher rate, and two laws with the same probabilities give the same labels.
 
-What is computed from features (a matrix product, a softmax) may differ in its last bits between two machines. A label then
-differs only if its uniform number, which does not depend on the features, falls between the two versions of a threshold.
-With 3,072 stored pixels and another order of summation these are 1e-11 apart at most and 1e-15 on average, so that one of
-50,000 labels in 10 classes differs with a probability of about 1e-9.
+Values computed from features (a matrix product, a softmax) may differ in their last bits between machines. A label then
+differs only if its uniform number, which does not depend on the features, lies between the two values of a threshold. For
+3,072 pixels and another order of summation these values differ by at most 1e-11, and by 1e-15 on average. So the probability
+that any of 50,000 labels in 10 classes differs is about 1e-9.
 """
 
 import math
@@ -20,17 +20,17 @@ from linearcore._streams import stream_for
 
 
 def seeded(seed: int, purpose: str = "wrong labels") -> torch.Generator:
-    """The stream that belongs to a seed; not the one that torch.manual_seed gives to whoever parts the data."""
+    """Returns the generator of a seed and a purpose. It differs from the generator of torch.manual_seed(seed)."""
     return stream_for(purpose, seed)
 
 
 def uniform(stream: torch.Generator, *shape: int) -> Tensor:
-    """Float64 numbers in [0, 1)."""
+    """Returns uniform float64 numbers in [0, 1)."""
     return torch.rand(*shape, dtype=torch.float64, generator=stream)
 
 
 def normal(stream: torch.Generator, *shape: int) -> Tensor:
-    """Float64 standard normal numbers, by Box and Muller's transform: torch's own takes another way on every processor."""
+    """Returns float64 standard normal numbers by the Box–Muller transform; torch.randn differs between processors."""
     count = math.prod(shape)
     first, second = uniform(stream, 2, (count + 1) // 2)
     radius = (-2 * torch.log1p(-first)).sqrt()
@@ -39,22 +39,22 @@ def normal(stream: torch.Generator, *shape: int) -> Tensor:
 
 
 def wrong_labels(clean: Tensor, weights: Tensor, which: Tensor) -> Tensor:
-    """One wrong label for every row, with probability proportional to its weight.
+    """Samples one wrong label per row, with probability proportional to its weight.
 
-    Classes are counted from the true one upwards and around, as `symmetric` does, so that equal weights give its labels.
+    Classes are ordered cyclically, starting after the true class, as in `symmetric`. So equal weights give the same labels.
 
     Args:
         clean: (N,) true labels.
-        weights: (N, n) non-negative, not all zero but at the true class, whose own weight does not count.
+        weights: (N, n) non-negative; the weight of the true class is ignored, and some other weight must be positive.
         which: (N,) uniform numbers.
 
     Returns:
-        (N,) int64, nowhere equal to `clean`.
+        (N,) int64, different from `clean` in every row.
     """
     num_classes = weights.shape[1]
     others = (clean[:, None] + torch.arange(1, num_classes)) % num_classes
     cumulative = weights.gather(1, others).cumsum(1)
-    # `which` is at most 1 − 2⁻⁵³, so that the product is below the total and no class without weight is chosen at the end.
-    height = which[:, None] * cumulative[:, -1:]
-    step = (cumulative <= height).sum(1, keepdim=True)
-    return others.gather(1, step).squeeze(1)
+    # `which` is at most 1 − 2⁻⁵³, so the threshold is below the total, and a last class with weight 0 is never chosen.
+    threshold = which[:, None] * cumulative[:, -1:]
+    index = (cumulative <= threshold).sum(1, keepdim=True)
+    return others.gather(1, index).squeeze(1)

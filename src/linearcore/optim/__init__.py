@@ -1,4 +1,4 @@
-"""Optimisers that leave alone what a sparse gradient does not touch."""
+"""Optimisers for sparse gradients."""
 
 from linearcore.optim._sparse_adamw import SparseAdamW
 

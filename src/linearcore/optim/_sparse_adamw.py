@@ -1,4 +1,4 @@
-"""AdamW whose step costs what its gradient holds."""
+"""AdamW for sparse gradients."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, overload
@@ -12,20 +12,21 @@ from linearcore._typing import compute_dtype
 
 
 class SparseAdamW(Optimizer):
-    """AdamW for parameters with sparse gradients, dense ones welcome: a step touches only the entries that have a gradient.
+    """AdamW for parameters with sparse gradients: a step updates only the entries that have a gradient.
 
         m ← β₁ m + (1 − β₁) g      v ← β₂ v + (1 − β₂) g²      p ← (1 − η λ)^e p − η m̂ / (√v̂ + ε)
 
-    for the entries (or rows) in the gradient; e is the number of steps since the entry's last one, so that weight decay
-    misses nothing, and m̂, v̂ are corrected with the number of all steps. As in torch.optim.SparseAdam the moments of an entry
-    rest while it has no gradient, and a parameter with the same few entries in every gradient behaves as under AdamW. Take
-    torch.optim.SparseAdam for no weight decay, torch.optim.AdamW where all gradients are dense.
+    The update applies to the entries (or rows) in the gradient. e is the number of steps since the entry's last update, so
+    the weight decay of skipped steps is applied. m̂ and v̂ are bias-corrected with the total number of steps. As in
+    torch.optim.SparseAdam, the moments of an entry without gradient are not updated. If every gradient has the same entries,
+    the result equals AdamW's. Dense gradients are accepted too. Use torch.optim.SparseAdam if you need no weight decay, and
+    torch.optim.AdamW if all gradients are dense.
 
     Args:
-        params: parameters or groups, as for every torch optimiser. A sparse gradient wants a contiguous parameter.
-        lr: η.
-        betas: β₁, β₂.
-        eps: ε.
+        params: parameters or parameter groups. A sparse gradient requires a contiguous parameter.
+        lr: learning rate η.
+        betas: decay rates β₁, β₂ of the moments.
+        eps: ε, added to the denominator.
         weight_decay: λ.
 
     Example:
@@ -34,7 +35,8 @@ class SparseAdamW(Optimizer):
         >>> table(torch.tensor([3, 5])).square().sum().backward()
         >>> optimizer.step()
 
-    Time O(entries in the gradient), after an O(size) first step; memory two numbers a parameter, and one a row for decay.
+    Time: O(entries in the gradient), after a first step of O(size). Memory: two values per parameter, plus one integer per
+    row with weight decay.
     """
 
     def __init__(
@@ -59,7 +61,7 @@ class SparseAdamW(Optimizer):
     def step(self, closure: Callable[[], float]) -> float: ...
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:
-        """One step; with `closure` as for every torch optimiser."""
+        """Performs one step, and returns the loss of `closure` if one is passed."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -71,12 +73,12 @@ class SparseAdamW(Optimizer):
         return loss
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """As for every torch optimiser. Step counters keep their integer type, which torch would cast to the parameter's."""
+        """Loads a state. Step counters stay integers, which torch would cast to the dtype of the parameter."""
         super().load_state_dict(state_dict)
-        saved = [number for group in state_dict["param_groups"] for number in group["params"]]
+        saved_indices = [index for group in state_dict["param_groups"] for index in group["params"]]
         parameters = [parameter for group in self.param_groups for parameter in group["params"]]
-        for number, parameter in zip(saved, parameters, strict=True):
-            last = state_dict["state"].get(number, {}).get("last")
+        for index, parameter in zip(saved_indices, parameters, strict=True):
+            last = state_dict["state"].get(index, {}).get("last")
             if last is not None:
                 self.state[parameter]["last"] = last.to(parameter.device, torch.int32, copy=True)
 
@@ -88,18 +90,18 @@ class SparseAdamW(Optimizer):
             state["exp_avg_sq"] = torch.zeros_like(parameter, memory_format=torch.contiguous_format)
         state["step"] += 1
         if not gradient.is_sparse:
-            # Entries may have rested in steps with sparse gradients before.
-            rested = state["step"] - state["last"] if "last" in state else 1
-            parameter.mul_(_kept(parameter, rested, group))
+            # Earlier steps with sparse gradients may have skipped some entries.
+            num_steps = state["step"] - state["last"] if "last" in state else 1
+            parameter.mul_(_decay_factor(parameter, num_steps, group))
             if "last" in state:
                 state["last"].fill_(state["step"])
             _step(parameter, state["exp_avg"], state["exp_avg_sq"], gradient, state["step"], group)
             return
         gradient = gradient.coalesce()
-        places, values = _flat(gradient), gradient.values()
-        tail = gradient.shape[gradient.sparse_dim() :]
-        table, first, second = (tensor.view(-1, *tail) for tensor in (parameter, state["exp_avg"], state["exp_avg_sq"]))
-        rows, m, v = (tensor.index_select(0, places) for tensor in (table, first, second))
+        indices, values = _flat_indices(gradient), gradient.values()
+        row_shape = gradient.shape[gradient.sparse_dim() :]
+        table, first, second = (tensor.view(-1, *row_shape) for tensor in (parameter, state["exp_avg"], state["exp_avg_sq"]))
+        rows, m, v = (tensor.index_select(0, indices) for tensor in (table, first, second))
         if group["weight_decay"]:
             if "last" not in state:
                 steps = state["step"] - 1
@@ -107,35 +109,35 @@ class SparseAdamW(Optimizer):
                     gradient.shape[: gradient.sparse_dim()], steps, dtype=torch.int32, device=table.device
                 )
             last = state["last"].view(-1)
-            rows.mul_(_kept(rows, state["step"] - last.index_select(0, places), group))
-            last.index_fill_(0, places, state["step"])
+            rows.mul_(_decay_factor(rows, state["step"] - last.index_select(0, indices), group))
+            last.index_fill_(0, indices, state["step"])
         _step(rows, m, v, values, state["step"], group)
         for tensor, new in ((table, rows), (first, m), (second, v)):
-            tensor.index_copy_(0, places, new)
+            tensor.index_copy_(0, indices, new)
 
 
 def _step(p: Tensor, m: Tensor, v: Tensor, g: Tensor, step: int, group: dict[str, Any]) -> None:
-    """Adam's step without decay, in place on p, m and v."""
-    low, high = group["betas"]
-    m.lerp_(g, 1 - low)
-    v.mul_(high).addcmul_(g, g, value=1 - high)
-    size = (v / (1 - high**step)).sqrt_().add_(group["eps"])
-    p.addcdiv_(m, size, value=-group["lr"] / (1 - low**step))
+    """Performs Adam's step without weight decay, in place on p, m and v."""
+    beta1, beta2 = group["betas"]
+    m.lerp_(g, 1 - beta1)
+    v.mul_(beta2).addcmul_(g, g, value=1 - beta2)
+    denominator = (v / (1 - beta2**step)).sqrt_().add_(group["eps"])
+    p.addcdiv_(m, denominator, value=-group["lr"] / (1 - beta1**step))
 
 
-def _kept(p: Tensor, rested: Tensor | int, group: dict[str, Any]) -> Tensor | float:
-    """What weight decay leaves of p after `rested` steps, which may be a number for each leading entry of p."""
+def _decay_factor(p: Tensor, num_steps: Tensor | int, group: dict[str, Any]) -> Tensor | float:
+    """Returns the factor of weight decay over `num_steps` steps, an int or one value per leading entry of p."""
     base: float = 1 - group["lr"] * group["weight_decay"]
-    if isinstance(rested, int):
-        return base**rested
-    # In float64: in bfloat16 a base of 0.999 would be 1.
-    kept = (base ** rested.double()).to(compute_dtype(p))
-    return kept.view(*rested.shape, *(1 for _ in range(p.dim() - rested.dim())))
+    if isinstance(num_steps, int):
+        return base**num_steps
+    # In float64, since a base of 0.999 would round to 1 in bfloat16.
+    factor = (base ** num_steps.double()).to(compute_dtype(p))
+    return factor.view(*num_steps.shape, *(1 for _ in range(p.dim() - num_steps.dim())))
 
 
-def _flat(gradient: Tensor) -> Tensor:
-    """(M,): the places of a sparse gradient's entries, its sparse dimensions taken as one."""
-    places = torch.zeros(gradient.indices().shape[1], dtype=torch.long, device=gradient.device)
+def _flat_indices(gradient: Tensor) -> Tensor:
+    """Returns the indices (M,) of a sparse gradient's entries, with its sparse dimensions flattened."""
+    indices = torch.zeros(gradient.indices().shape[1], dtype=torch.long, device=gradient.device)
     for dimension, index in enumerate(gradient.indices()):
-        places = places * gradient.shape[dimension] + index
-    return places
+        indices = indices * gradient.shape[dimension] + index
+    return indices

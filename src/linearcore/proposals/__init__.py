@@ -1,23 +1,23 @@
-"""Proposals: which terms of a sum over competitors are visited, and with what probability.
+"""Proposal distributions for losses that sample their competing classes.
 
-A loss over thousands of competitors need not look at all of them. A proposal picks a few and says how likely that was, and a
-weight of one over that probability makes the sum over the few an unbiased estimate of the sum over all:
+A loss over thousands of classes can be estimated from a few of them. A proposal samples classes and returns their
+probabilities. Weighting each sampled term by 1/probability gives an unbiased estimate of the sum over all competing classes.
 
-    Uniform()                        all alike; the baseline
-    Unigram(counts=…), LogUniform()  by frequency
-    InBatch(rest=…)                  the classes of the batch for sure, draws for the rest
-    Hard(table=…, rest=…)            known confusions for sure, draws for the rest
-    Mixture(parts=…)                 of any of these
+    Uniform()                        uniform samples; the baseline
+    Unigram(counts=…), LogUniform()  samples by class frequency
+    InBatch(rest=…)                  all target classes of the batch, plus samples of the other classes
+    HardNegatives(table=…, rest=…)   a fixed list per class, plus samples of the other classes
+    Mixture(parts=…)                 a mixture of proposals
 
-What is unbiased is the *sum*, so losses that are sums over competitors (`pairwise`) are, and their gradients. `logodds` is a
-function of the logarithm of a sum, so that its estimate is biased: less with more draws, and least with those that have
-the largest terms for sure (`InBatch`, `Hard`).
+Only the sum is unbiased. So losses that are sums over competitors (`pairwise`), and their gradients, are estimated without
+bias. `logodds` is a function of the logarithm of a sum, and its estimate is biased. The bias falls with more samples, and is
+smallest for proposals that always include the largest terms (`InBatch`, `HardNegatives`).
 
-`proposals.sequences` has laws over whole tag sequences, for the paper's sums over pairs of outputs.
+`proposals.sequences` has distributions over whole tag sequences, for the paper's sums over pairs of outputs.
 """
 
 from linearcore.proposals._base import Candidates, Proposal, check_num_samples
-from linearcore.proposals._hard import Hard, hardest
+from linearcore.proposals._hard_negatives import HardNegatives, hard_negatives
 from linearcore.proposals._in_batch import InBatch
 from linearcore.proposals._log_uniform import LogUniform
 from linearcore.proposals._mixture import Mixture
@@ -26,7 +26,7 @@ from linearcore.proposals._unigram import Unigram
 
 __all__ = [
     "Candidates",
-    "Hard",
+    "HardNegatives",
     "InBatch",
     "LogUniform",
     "Mixture",
@@ -34,5 +34,5 @@ __all__ = [
     "Uniform",
     "Unigram",
     "check_num_samples",
-    "hardest",
+    "hard_negatives",
 ]

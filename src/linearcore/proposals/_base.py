@@ -1,4 +1,4 @@
-"""What a proposal is: a law over classes, and candidates with the weights that make a sum over them a sum over all."""
+"""Base class of proposals, and the weighted candidates that they return."""
 
 import math
 from abc import ABC, abstractmethod
@@ -12,57 +12,57 @@ from linearcore._checks import complaint
 
 
 class Candidates(NamedTuple):
-    """Competitors that stand for all competitors of their rows.
+    """Weighted candidate classes that represent all competing classes of each row.
 
-    For every function f of a class, Σ_k weight_k f(index_k) is an unbiased estimate of Σ_{v≠target} f(v). Weights hold no
-    gradient: what is estimated is the sum, and not how it was drawn.
+    For every function f of a class, Σ_k weight_k f(index_k) is an unbiased estimate of Σ_{v≠target} f(v). Weights have no
+    gradient.
 
     Attributes:
-        index: (N, K) classes, or (1, K) where all rows share them.
-        log_weight: (N, K): 0 for a class that is there for sure, −log(K q(v)) for one of K draws from q, −inf for one that
-            counts for nothing, being the target itself or there already.
+        index: (N, K) classes, or (1, K) if all rows share them.
+        log_weight: (N, K): 0 for a class that is always included, −log(K q(v)) for one of K samples from q, and −inf
+            (weight 0) for the target itself and for repetitions of included classes.
     """
 
-    index: Tensor  # type: ignore[assignment]  # A tuple's own `index` finds entries, which nobody does here.
+    index: Tensor  # type: ignore[assignment]  # Hides the method `index` of tuples, which is not used.
     log_weight: Tensor
 
 
 @dataclass(frozen=True, kw_only=True)
 class Proposal(ABC):
-    """A law q over classes (tags) that knows its probabilities.
+    """A distribution q over classes (tags) with known probabilities.
 
     Args:
-        shared: all rows of a batch get the same draws: one product instead of many, and gradients for K rows of a weight
-            matrix instead of N·K. The estimate of each row is unbiased all the same; those of different rows err together.
+        shared: whether all rows of a batch use the same samples. This needs one matrix product instead of N, and gradients
+            for K rows of the weight matrix instead of N·K. Each row's estimate is still unbiased; errors are correlated.
     """
 
     shared: bool = True
 
     @abstractmethod
     def sample(self, size: tuple[int, ...], num_classes: int, like: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Classes in [0, num_classes), of shape `size`, on the device of `like`; independent draws."""
+        """Returns independent samples from [0, num_classes), of shape `size`, on the device of `like`."""
 
     @abstractmethod
     def log_prob(self, index: Tensor, num_classes: int) -> Tensor:
-        """log q(index), float32, in the shape of `index`."""
+        """Returns log q(index), float32, in the shape of `index`."""
 
     def candidates(
         self, target: Tensor, num_classes: int, num_samples: int, generator: torch.Generator | None = None
     ) -> Candidates:
-        """K draws for targets (N,). Time and memory O(N·K), whatever the number of classes."""
+        """Returns K samples for targets (N,). Time and memory: O(N·K), independent of the number of classes."""
         size = (1 if self.shared else target.shape[0], num_samples)
         index = self.sample(size, num_classes, target, generator)
         log_weight = -self.log_prob(index, num_classes) - math.log(num_samples)
-        own = index == target.unsqueeze(-1)
-        return Candidates(index, log_weight.expand(own.shape).masked_fill(own, -math.inf))
+        is_target = index == target.unsqueeze(-1)
+        return Candidates(index, log_weight.expand(is_target.shape).masked_fill(is_target, -math.inf))
 
 
 def check_num_samples(num_samples: int) -> None:
-    """Raises unless it is a count."""
+    """Raises unless `num_samples` is a positive integer."""
     if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples < 1:
         raise ValueError(complaint("num_samples", "be a positive integer", repr(num_samples), "for example 64"))
 
 
 def uniform(size: tuple[int, ...], like: Tensor, generator: torch.Generator | None) -> Tensor:
-    """Numbers in [0, 1), float64: in float32 there are too few of them for a million classes."""
+    """Returns uniform numbers in [0, 1), in float64: float32 has too few distinct values for a million classes."""
     return torch.rand(size, dtype=torch.float64, device=like.device, generator=generator)

@@ -1,4 +1,4 @@
-"""The classes of the batch itself, for sure, and draws for the rest."""
+"""Proposal with the target classes of the batch as candidates."""
 
 from dataclasses import dataclass
 
@@ -6,28 +6,28 @@ import torch
 from torch import Tensor
 
 from linearcore.proposals._base import Candidates
-from linearcore.proposals._completed import Completed, completed
+from linearcore.proposals._fixed import FixedPlusSamples, join_candidates
 
 
 @dataclass(frozen=True, kw_only=True)
-class InBatch(Completed):
-    """The classes that are some row's target, each with weight 1, and draws that stand for all the others.
+class InBatch(FixedPlusSamples):
+    """All M distinct target classes of the batch, each with weight 1, plus importance samples of the other classes.
 
         Σ_{v≠y} f(v) = Σ_{v∈batch, v≠y} f(v) + E_{v~q} 1[v ∉ batch] f(v)/q(v)
 
-    Frequent classes are nearly always in the batch, so that a few draws do for the rest, and the bias of a sampled log-odds
-    is small; nothing has to be counted beforehand. With 16 or 64 draws it erred least in the study of Turkish tags
-    (`docs/many-classes.md`). Take `Unigram(power=0.75)` where M more candidates cost too much: where few classes of a batch
-    come twice, and for chains whose transitions are a full matrix (no `rank`), whose gradient gets N·(M + K) entries.
+    Frequent classes are nearly always in the batch, so a few samples are enough for the others, and the bias of a sampled
+    log-odds loss is small. No class counts are needed. For Turkish tags with K = 16 or 64 samples it had the lowest dev
+    error of all proposals (`docs/many-classes.md`). Use `Unigram(power=0.75)` if M more candidates are too slow: if most
+    targets in the batch are distinct, or for chains with a full transition matrix (no `rank`), whose gradient has N·(M + K)
+    entries.
 
-    It is unbiased for every batch, since which classes are in it does not depend on the draws. A row that is ignored
-    or masked has the target 0 for the losses and heads of this library: class 0 then is in the batch, which is one candidate
-    more and no bias.
+    The estimate is unbiased for every batch, since the classes of the batch do not depend on the samples. The losses and
+    heads of this library give ignored or masked rows the target 0. Class 0 is then one more candidate; this adds no bias.
 
     Args:
-        shared: as in `Proposal`, for the draws. The classes of the batch are one set in any case, but with draws of their
-            own all rows get a copy of it, and M + K rows of a weight matrix each: seldom worth it.
-        rest: the law of the draws; its `shared` is not asked.
+        shared: as in `Proposal`, for the samples. With `shared=False` the batch classes are copied for every row, which is
+            rarely useful.
+        rest: proposal for the other classes; its `shared` attribute is ignored.
 
     Example:
         >>> candidates = InBatch().candidates(torch.tensor([3, 5, 3]), num_classes=1000, num_samples=4)
@@ -36,39 +36,40 @@ class InBatch(Completed):
                 [0., -inf],
                 [-inf, 0.]]))
 
-    Time O(N·log N) and O(N·(M + K)), the second in memory, too. On a CPU M is how many classes are in the batch. That number
-    is not known elsewhere without waiting for the device, nor to a compiler: there M = min(N, n), and the places that are
-    too many weigh nothing. Shapes then depend on N, n and K alone, as a CUDA graph needs it.
+    Time: O(N·log N + N·(M + K)). Memory: O(N·(M + K)). On a GPU and under torch.compile M is min(N, n) instead of the number
+    of distinct classes, to avoid a synchronisation. The unused slots have weight 0. Shapes then depend on N, n and K only,
+    as CUDA graphs require.
     """
 
     def candidates(
         self, target: Tensor, num_classes: int, num_samples: int, generator: torch.Generator | None = None
     ) -> Candidates:
-        """The M classes of the batch and K draws for targets (N,)."""
-        ordered = target.long().sort().values
-        known, is_idle = _distinct(ordered, num_classes)
-        drawn = super().candidates(target, num_classes, num_samples, generator)
-        # Not `torch.isin`, which may wait for the device.
-        is_known = torch.searchsorted(ordered, drawn.index) < torch.searchsorted(ordered, drawn.index, right=True)
-        idle = (known == target.unsqueeze(-1)) | is_idle
-        return completed(known.expand(len(drawn.index), -1), idle, drawn, is_known)
+        """Returns the M classes of the batch and K samples for targets (N,)."""
+        sorted_targets = target.long().sort().values
+        classes, is_unused = _distinct(sorted_targets, num_classes)
+        samples = super().candidates(target, num_classes, num_samples, generator)
+        # Not `torch.isin`, which may synchronise with the GPU.
+        first_place = torch.searchsorted(sorted_targets, samples.index)
+        is_in_batch = first_place < torch.searchsorted(sorted_targets, samples.index, right=True)
+        is_ignored = (classes == target.unsqueeze(-1)) | is_unused
+        return join_candidates(classes.expand(len(samples.index), -1), is_ignored, samples, is_in_batch)
 
 
-def _distinct(ordered: Tensor, num_classes: int) -> tuple[Tensor, Tensor]:
-    """Each of the sorted classes (N,) once, and which places are too many: (M,) both.
+def _distinct(sorted_targets: Tensor, num_classes: int) -> tuple[Tensor, Tensor]:
+    """Returns the distinct classes of sorted targets (N,), and a mask of the unused slots: (M,) both.
 
-    `torch.unique` has a shape that depends on what is in the tensor. A CPU can be asked for it, and products as wide as N
-    would take it several times as long; a GPU hardly notices them, and there M = min(N, n). The places that are too many
-    repeat some class of the batch: an optimiser for sparse gradients touches no row on their account.
+    The shape of the output of `torch.unique` depends on the values, so it synchronises with the GPU. On a CPU the exact M
+    saves time in the products that follow. On a GPU M = min(N, n), which is hardly slower. Unused slots repeat a class of
+    the batch, so no other row gets a sparse gradient.
     """
-    is_first = torch.ones_like(ordered, dtype=torch.bool)
-    is_first[1:] = ordered[1:] != ordered[:-1]
-    number = is_first.sum()
-    if ordered.device.type == "cpu" and not torch.compiler.is_compiling():
-        size = int(number)
+    is_first = torch.ones_like(sorted_targets, dtype=torch.bool)
+    is_first[1:] = sorted_targets[1:] != sorted_targets[:-1]
+    num_distinct = is_first.sum()
+    if sorted_targets.device.type == "cpu" and not torch.compiler.is_compiling():
+        size = int(num_distinct)
     else:
-        size = min(len(ordered), num_classes)
-    place = is_first.cumsum(0) - 1
-    # Repetitions go to one place, with one value.
-    known = ordered[:size].scatter(0, place, ordered)
-    return known, torch.arange(size, device=ordered.device) >= number
+        size = min(len(sorted_targets), num_classes)
+    slot = is_first.cumsum(0) - 1
+    # Repetitions write the same value to the same slot.
+    classes = sorted_targets[:size].scatter(0, slot, sorted_targets)
+    return classes, torch.arange(size, device=sorted_targets.device) >= num_distinct

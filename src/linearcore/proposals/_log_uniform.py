@@ -1,4 +1,4 @@
-"""Classes in the order of their frequency, without counting them."""
+"""Log-uniform proposal, for classes sorted by frequency."""
 
 import math
 from dataclasses import dataclass
@@ -11,9 +11,10 @@ from linearcore.proposals._base import Proposal, uniform
 
 @dataclass(frozen=True, kw_only=True)
 class LogUniform(Proposal):
-    """q(v) = log(1 + 1/(v + 1)) / log(n + 1): for classes numbered from the most frequent to the rarest.
+    """Log-uniform distribution over classes that are numbered from the most frequent to the rarest.
 
-    Close to Zipf's law, and drawn in constant time. Take `Unigram` where frequencies are known.
+    q(v) = log(1 + 1/(v + 1)) / log(n + 1), close to Zipf's law. A sample takes constant time. Use `Unigram` if the class
+    frequencies are known.
 
     Args:
         shared: as in `Proposal`.
@@ -24,10 +25,9 @@ class LogUniform(Proposal):
     """
 
     def sample(self, size: tuple[int, ...], num_classes: int, like: Tensor, generator: torch.Generator | None) -> Tensor:
-        # P(index ≤ v) = log(v + 2) / log(n + 1), turned around.
+        # Inverse of the distribution function P(index ≤ v) = log(v + 2) / log(n + 1).
         log_index = uniform(size, like, generator) * math.log(num_classes + 1)
         return (log_index.exp().long() - 1).clamp(0, num_classes - 1)
 
     def log_prob(self, index: Tensor, num_classes: int) -> Tensor:
-        place = index.double()
-        return (torch.log1p(1 / (place + 1)).log() - math.log(math.log(num_classes + 1))).float()
+        return (torch.log1p(1 / (index.double() + 1)).log() - math.log(math.log(num_classes + 1))).float()

@@ -1,4 +1,4 @@
-"""Some of this and some of that."""
+"""A mixture of proposals."""
 
 import math
 from dataclasses import dataclass
@@ -12,12 +12,14 @@ from linearcore.proposals._base import Proposal
 
 @dataclass(frozen=True, kw_only=True)
 class Mixture(Proposal):
-    """q = Σ_i weight_i q_i. With a little `Uniform` in it no weight 1/q is larger than n over that share.
+    """Mixture of proposals, q = Σ_i weight_i q_i.
+
+    A `Uniform` part with mixture weight w bounds the importance weights 1/q by n/w.
 
     Args:
-        shared: as in `Proposal`; those of the parts are not asked.
-        parts: the laws to mix.
-        weights: how much of each; they are divided by their sum. None: equal parts.
+        shared: as in `Proposal`; the `shared` attributes of the parts are ignored.
+        parts: proposals to mix.
+        weights: mixture weights, one per part; they are divided by their sum. None means equal weights.
 
     Example:
         >>> from linearcore.proposals import LogUniform, Uniform
@@ -42,18 +44,18 @@ class Mixture(Proposal):
 
     def sample(self, size: tuple[int, ...], num_classes: int, like: Tensor, generator: torch.Generator | None) -> Tensor:
         assert self.weights is not None
-        draws = torch.stack([part.sample(size, num_classes, like, generator) for part in self.parts])
-        ends = torch.tensor(self.weights, dtype=torch.float64).cumsum(0)[:-1].tolist()
-        place = torch.rand(size, dtype=torch.float64, device=like.device, generator=generator)
-        which = torch.zeros(size, dtype=torch.long, device=like.device)
-        for end in ends:
-            which = which + (place >= end)
-        return draws.gather(0, which.unsqueeze(0)).squeeze(0)
+        samples = torch.stack([part.sample(size, num_classes, like, generator) for part in self.parts])
+        thresholds = torch.tensor(self.weights, dtype=torch.float64).cumsum(0)[:-1].tolist()
+        uniform = torch.rand(size, dtype=torch.float64, device=like.device, generator=generator)
+        part_index = torch.zeros(size, dtype=torch.long, device=like.device)
+        for threshold in thresholds:
+            part_index = part_index + (uniform >= threshold)
+        return samples.gather(0, part_index.unsqueeze(0)).squeeze(0)
 
     def log_prob(self, index: Tensor, num_classes: int) -> Tensor:
         assert self.weights is not None
-        logs = [
+        log_probs = [
             part.log_prob(index, num_classes) + math.log(weight)
             for part, weight in zip(self.parts, self.weights, strict=True)
         ]
-        return torch.logsumexp(torch.stack(logs), 0)
+        return torch.logsumexp(torch.stack(log_probs), 0)

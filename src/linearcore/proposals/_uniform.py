@@ -1,4 +1,4 @@
-"""All classes alike."""
+"""Uniform proposal."""
 
 import math
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from linearcore.proposals._base import Proposal
 
 @dataclass(frozen=True, kw_only=True)
 class Uniform(Proposal):
-    """q(v) = 1/n. The plainest, and a poor one where most competitors are harmless: few draws meet one that matters.
+    """Uniform distribution, q(v) = 1/n. It has a high variance if a few competing classes dominate the loss.
 
     Args:
         shared: as in `Proposal`.

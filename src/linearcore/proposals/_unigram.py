@@ -1,4 +1,4 @@
-"""Classes by how often they were seen."""
+"""Proposal by class frequency."""
 
 from dataclasses import dataclass
 
@@ -11,22 +11,22 @@ from linearcore.proposals._base import Proposal, uniform
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Unigram(Proposal):
-    """q(v) ∝ (count_v + smoothing)^power.
+    """Distribution by class frequency, q(v) ∝ (count_v + smoothing)^power.
 
-    Frequent classes are the usual confusions; a power below 1 lets the rare ones come too. With a smoothing of 0 a class
-    that was never seen is never drawn, and the estimate is one of the sum over the others.
+    Frequent classes are confused most often. A power below 1 samples rare classes more often. With smoothing=0 a class with
+    count 0 is never sampled, and the estimate is unbiased for the sum over the other classes only.
 
     Args:
         shared: as in `Proposal`.
-        counts: (n,) how often each class was seen.
-        power: 1 for the frequencies themselves, 0 for `Uniform`.
-        smoothing: added to every count.
+        counts: (n,) number of training examples per class.
+        power: exponent; 1 gives the class frequencies, 0 gives `Uniform`.
+        smoothing: constant added to every count.
 
     Example:
         >>> Unigram(counts=torch.tensor([7, 0, 1]), power=1.0).log_prob(torch.arange(3), 3).exp()
         tensor([0.7273, 0.0909, 0.1818])
 
-    Time: O(n) once, then O(log n) a draw.
+    Time: O(n) once, then O(log n) per sample.
     """
 
     counts: Tensor | None = None
@@ -41,14 +41,17 @@ class Unigram(Proposal):
         if self.smoothing == 0:
             mass = mass.masked_fill(self.counts == 0, 0.0)
         if not bool((self.counts >= 0).all() & (mass >= 0).all()) or not 0 < float(mass.sum()) < float("inf"):
-            must = "be non-negative, and not all zero"
-            raise ValueError(complaint("counts", must, "others", "count the classes of the training data"))
+            must, got = (
+                "be non-negative, and not all zero",
+                f"counts from {float(self.counts.min()):g} to {float(self.counts.max()):g}",
+            )
+            raise ValueError(complaint("counts", must, got, "count the classes of the training data"))
         object.__setattr__(self, "_log_mass", (mass / mass.sum()).log().float())
         object.__setattr__(self, "_cumulative", mass.cumsum(0) / mass.sum())
 
     def sample(self, size: tuple[int, ...], num_classes: int, like: Tensor, generator: torch.Generator | None) -> Tensor:
         cumulative = self._table("_cumulative", num_classes, like)
-        # `right`: a class without mass, whose step has height 0, is passed over.
+        # `right=True` skips classes with probability 0.
         return torch.searchsorted(cumulative, uniform(size, like, generator), right=True).clamp(max=num_classes - 1)
 
     def log_prob(self, index: Tensor, num_classes: int) -> Tensor:
@@ -59,7 +62,7 @@ class Unigram(Proposal):
         if len(table) != num_classes:
             advice = "count all classes, in their order"
             raise ValueError(complaint("counts", f"be for {num_classes} classes", len(table), advice))
-        if table.device != like.device:  # Moved once: the next call finds it there.
+        if table.device != like.device:  # Copied to the device once, and stored for the next call.
             table = table.to(like.device)
             object.__setattr__(self, name, table)
         return table

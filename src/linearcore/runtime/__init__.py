@@ -1,19 +1,19 @@
-"""What long work needs: records, progress, interrupts, checkpoints, CUDA graphs, random streams and checks of arguments.
+"""Tools for long runs: result records, progress, interrupts, checkpoints, CUDA graphs, random streams, argument checks.
 
-It is public so that `linearcore-paper` and programs like it can be written with public names only. It may change: names here
-are not promised to stay from one version to the next.
+The package is public so that `linearcore-paper` and similar programs need no private names. Its names may change between
+versions.
 
 | for | names |
 |---|---|
-| records of what was run | `write_record`, `read_record`, `write_whole`, `environment`, `package_version`, `RECORD_FORMAT` |
-| records of code that is committed | `check_committed`, `made_with_changes` |
-| progress on a terminal or in a log | `Progress`, `Part`, `track` |
+| result records | `write_record`, `read_record`, `write_atomically`, `environment`, `package_version`, `RECORD_FORMAT` |
+| the commit of a record | `check_committed`, `has_uncommitted_changes` |
+| progress on a terminal or in a log | `Progress`, `ProgressBar`, `track` |
 | stopping between two steps | `Interrupt`, `StoppedError` |
-| saved models | `write_store`, `read_store`, `is_store`, `grouped`, `Stored`, `StoreError` |
-| runs that go on where they stopped | `Checkpoint`, `differences` |
-| training steps: CUDA graphs, half precision, one core | `GraphStepper`, `autocast_dtype`, `one_thread` |
+| saved models | `write_store`, `read_store`, `is_store`, `group_tensors`, `StoreContents`, `StoreError` |
+| resuming a run | `Checkpoint`, `differences` |
+| training steps: CUDA graphs, autocast, one thread | `GraphStepper`, `autocast_dtype`, `one_thread` |
 | random numbers | `stream_for` |
-| errors in one line | `complaint`, `one_of`, `positive`, `between`, `shape`, `require`, `MissingExtraError` |
+| one-line errors | `complaint`, `one_of`, `positive`, `between`, `shape`, `require`, `MissingExtraError` |
 """
 
 from linearcore._checks import between, complaint, one_of, positive, shape
@@ -21,19 +21,19 @@ from linearcore._extras import MissingExtraError, require
 from linearcore._streams import stream_for
 from linearcore.runtime._checkpoint import Checkpoint, differences
 from linearcore.runtime._interrupt import Interrupt, StoppedError
-from linearcore.runtime._progress import Part, Progress, track
+from linearcore.runtime._progress import Progress, ProgressBar, track
 from linearcore.runtime._record import (
     RECORD_FORMAT,
     check_committed,
     environment,
-    made_with_changes,
+    has_uncommitted_changes,
     package_version,
     read_record,
+    write_atomically,
     write_record,
-    write_whole,
 )
 from linearcore.runtime._stepper import GraphStepper, autocast_dtype, one_thread
-from linearcore.runtime._store import Stored, StoreError, grouped, is_store, read_store, write_store
+from linearcore.runtime._store import StoreContents, StoreError, group_tensors, is_store, read_store, write_store
 
 __all__ = [
     "RECORD_FORMAT",
@@ -41,20 +41,20 @@ __all__ = [
     "GraphStepper",
     "Interrupt",
     "MissingExtraError",
-    "Part",
     "Progress",
+    "ProgressBar",
     "StoppedError",
+    "StoreContents",
     "StoreError",
-    "Stored",
     "autocast_dtype",
     "between",
     "check_committed",
     "complaint",
     "differences",
     "environment",
-    "grouped",
+    "group_tensors",
+    "has_uncommitted_changes",
     "is_store",
-    "made_with_changes",
     "one_of",
     "one_thread",
     "package_version",
@@ -65,7 +65,7 @@ __all__ = [
     "shape",
     "stream_for",
     "track",
+    "write_atomically",
     "write_record",
     "write_store",
-    "write_whole",
 ]

@@ -1,4 +1,4 @@
-"""The state of an unfinished run, saved so that the run goes on as if nothing had happened."""
+"""Checkpoints: the saved state of an unfinished run, from which the run can be resumed."""
 
 import shutil
 from collections.abc import Callable, Mapping
@@ -9,22 +9,22 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from linearcore.runtime._store import UNFINISHED, StoreError, grouped, is_store, read_store, write_store
+from linearcore.runtime._store import UNFINISHED, StoreError, group_tensors, is_store, read_store, write_store
 
 Restored = TypeVar("Restored")
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Saves how far a run is, and takes it up again if it is the same run.
+    """The saved state of a run, which only a run with the same key can resume.
 
-    It is a store (`write_store`) in the folder `checkpoint` below that of the result, written whole or not at all.
+    The state is a store (`write_store`) in the subfolder `checkpoint` of the result folder and is written atomically.
 
     Args:
         out: folder of the result.
-        kind: what is saved, for example "training run of a tagger".
-        key: everything that decides the result: settings, names, hashes of data, as JSON values.
-        advice: what a user can do instead, for example "pass --fresh to start again"; error messages end with it.
+        kind: type of the run, for example "training run of a tagger".
+        key: everything that determines the result (settings, names, data hashes), as JSON values.
+        advice: end of every error message, for example "pass --fresh to start again".
     """
 
     out: Path
@@ -33,42 +33,42 @@ class Checkpoint:
     advice: str
 
     def save(self, state: Mapping[str, Any], **tensors: Mapping[str, Tensor]) -> None:
-        """Writes a state of JSON values and groups of tensors, in the place of what was saved before."""
-        flat = {f"{group}.{name}": tensor for group, some in tensors.items() for name, tensor in some.items()}
+        """Replaces the saved state by JSON values and groups of tensors."""
+        flat = {f"{group}.{name}": tensor for group, members in tensors.items() for name, tensor in members.items()}
         write_store(self._folder, self.kind, settings={"key": self._key, "state": dict(state)}, tensors=flat)
 
     def resume(self, restore: Callable[[dict[str, Any], dict[str, dict[str, Tensor]]], Restored]) -> Restored | None:
-        """What `restore` makes of the state and the groups of tensors that were saved; None if there are none.
+        """Calls `restore` with the saved state and groups of tensors; returns its result, or None if nothing is saved.
 
         Raises:
-            ValueError: if the run that is saved there has another key.
-            StoreError: in one line, if the files are damaged, or `restore` cannot use what an older version saved.
+            ValueError: if the saved run has a different key.
+            StoreError: if the files are corrupted, or `restore` cannot use a state of an older version.
         """
         if not self.exists:
             return None
         stored = read_store(self._folder, self.kind, advice=self.advice)
         self.require_same("an unfinished run", stored.settings.get("key", {}), self._key)
         try:
-            return restore(stored.settings["state"], grouped(stored.tensors))
+            return restore(stored.settings["state"], group_tensors(stored.tensors))
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
             versions = ", ".join(f"{name} {version}" for name, version in stored.written_by.items())
-            must = f"{self._folder} must be a {self.kind} of this version, got one of {versions} ({reason})"
-            raise StoreError(f"{must}; {self.advice}") from None
+            message = f"{self._folder} must be a {self.kind} of this version, got one of {versions} ({reason})"
+            raise StoreError(f"{message}; {self.advice}") from None
 
     def require_same(self, what: str, saved: Mapping[str, Any], key: Mapping[str, Any] | None = None) -> None:
-        """Raises ValueError if `out` holds something of another key; `what` it is, for example "a finished run"."""
-        differ = differences(self.key if key is None else key, saved)
-        if differ:
-            raise ValueError(f"{self.out} holds {what} with another {differ}; {self.advice}")
+        """Raises ValueError if the key `saved` differs from `key`; `what` describes the saved run in the message."""
+        names = differences(self.key if key is None else key, saved)
+        if names:
+            raise ValueError(f"{self.out} holds {what} with another {names}; {self.advice}")
 
     def remove(self) -> None:
-        """Deletes the state, if there is one."""
+        """Deletes the saved state, if any."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
     @property
     def exists(self) -> bool:
-        """Whether a state is saved there."""
+        """Whether a state is saved."""
         return is_store(self._folder)
 
     @property
@@ -77,17 +77,17 @@ class Checkpoint:
 
     @property
     def _key(self) -> dict[str, Any]:
-        # Another version of torch may compute other bits, so a run does not go on with it; a finished one needs no more.
+        # Another version of torch may compute slightly different numbers, so it cannot resume the run.
         return {**self.key, "torch": torch.__version__}
 
 
 def differences(key: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    """The names of what two runs differ in, settings by their own names; nothing if they are the same.
+    """Names of the entries and settings that differ between the keys of two runs; an empty string if none do.
 
     Example:
         >>> differences({"settings": {"rate": 1, "seed": 0}, "dev": "x"}, {"settings": {"rate": 2, "seed": 1}, "dev": "y"})
         'dev, rate and seed'
     """
-    one, two = ({**run, **run.get("settings", {}), "settings": None} for run in (key, other))
-    names = sorted(name for name in one.keys() | two.keys() if one.get(name) != two.get(name))
+    left, right = ({**run, **run.get("settings", {}), "settings": None} for run in (key, other))
+    names = sorted(name for name in left.keys() | right.keys() if left.get(name) != right.get(name))
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -1,4 +1,4 @@
-"""Ctrl-C and a polite kill as something to look at between two steps, so that what is in hand is finished and saved."""
+"""Turns SIGINT and SIGTERM into a flag that is polled between steps, so that a run can save its state and stop."""
 
 import signal
 import threading
@@ -7,13 +7,13 @@ from typing import Any, Self
 
 
 class StoppedError(Exception):
-    """The user stopped the work, and it was saved; its text says how far it was."""
+    """The user stopped the run and its state was saved; the message says at which step."""
 
 
 class Interrupt:
-    """A context that is true once SIGINT or SIGTERM has come. The second SIGINT interrupts at once, as ever.
+    """Context manager that becomes true after SIGINT or SIGTERM. A second SIGINT raises KeyboardInterrupt.
 
-    Outside the main thread, where Python allows no handlers, it stays false and signals do what they did.
+    Outside the main thread Python allows no signal handlers: the object stays false and signals keep their handlers.
 
     Example:
         >>> with Interrupt() as interrupt:
@@ -25,24 +25,24 @@ class Interrupt:
     """
 
     def __init__(self) -> None:
-        self._came = False
-        self._before: dict[signal.Signals, Any] = {}
+        self._received = False
+        self._old_handlers: dict[signal.Signals, Any] = {}
 
     def __bool__(self) -> bool:
-        return self._came
+        return self._received
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
-                self._before[number] = signal.signal(number, self._note)
+                self._old_handlers[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        for number, handler in self._before.items():
+        for number, handler in self._old_handlers.items():
             signal.signal(number, handler)
-        self._before.clear()
+        self._old_handlers.clear()
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        if self._came and number == signal.SIGINT:
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self._received and number == signal.SIGINT:
             raise KeyboardInterrupt
-        self._came = True
+        self._received = True

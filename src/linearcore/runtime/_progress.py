@@ -1,7 +1,6 @@
 """Progress of long work: bars on a terminal, one line per finished part in a log.
 
-Both go to stderr, so that what a command prints to stdout can be piped. rich is imported when a bar is first drawn and
-not before: a library that is only imported should cost nothing.
+Both are written to stderr, so that stdout can be piped. rich is imported only when the first bar is drawn.
 """
 
 import sys
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 
-class Part:
-    """A piece of work in hand, made by `Progress.part`."""
+class ProgressBar:
+    """Progress of one running part, made by `Progress.part`."""
 
     def __init__(self, description: str, total: int | None, bars: "rich.progress.Progress | None", unit: str) -> None:
         self.description = description
@@ -29,13 +28,13 @@ class Part:
         self._task = None if bars is None else bars.add_task(description, total=total)
 
     def advance(self, steps: int = 1) -> None:
-        """Says that `steps` more steps are done."""
+        """Adds `steps` finished steps."""
         self.done += steps
         if self._bars is not None and self._task is not None:
             self._bars.update(self._task, advance=steps)
 
     def describe(self, description: str) -> None:
-        """Changes the words beside the bar, for example to name the step that is being done."""
+        """Changes the description, for example to name the current step."""
         self.description = description
         if self._bars is not None and self._task is not None:
             self._bars.update(self._task, description=description)
@@ -46,13 +45,13 @@ class Part:
 
 
 class Progress:
-    """A context in which parts of work show how far they are; parts may lie inside each other.
+    """Context manager that shows the progress of parts, which may be nested.
 
-    On a terminal every open part is a bar. Elsewhere nothing is printed until a part is finished, then one line,
-    indented by how deep the part lies; a part that fails prints none.
+    On a terminal every running part has a bar. In a log, every part that finishes without an error prints one line,
+    indented by its depth.
 
     Args:
-        stream: where to write; None is stderr as it is when the context is entered.
+        stream: output stream; None uses `sys.stderr` at the time the context is entered.
 
     Example:
         >>> import sys
@@ -75,7 +74,7 @@ class Progress:
     def __enter__(self) -> Self:
         if self._stream is None:
             self._stream = sys.stderr
-        # Without rich a terminal gets the lines of a log.
+        # Without rich, a terminal shows log lines instead of bars.
         if self._stream.isatty() and find_spec("rich") is not None:
             self._bars = _bars(self._stream)
             self._bars.start()
@@ -87,24 +86,24 @@ class Progress:
             self._bars = None
 
     @contextmanager
-    def part(self, description: str, total: int | None = None, unit: str = "steps") -> Iterator[Part]:
-        """Opens a part of `total` steps (None: not known), to be advanced by hand; `unit` is what a log calls them."""
-        part = Part(description, total, self._bars, unit)
-        started = time.perf_counter()
+    def part(self, description: str, total: int | None = None, unit: str = "steps") -> Iterator[ProgressBar]:
+        """Starts a part of `total` steps (None: unknown); the caller advances it. `unit` names the steps in a log."""
+        part = ProgressBar(description, total, self._bars, unit)
+        start = time.perf_counter()
         self._depth += 1
         try:
             yield part
         finally:
             self._depth -= 1
             part._close()
-        # Only reached when the part did not fail.
+        # Not reached if the part raised an error.
         if self._bars is None and self._stream is not None:
-            seconds = time.perf_counter() - started
+            seconds = time.perf_counter() - start
             indent = "  " * self._depth
             print(f"{indent}{part.description}: {part.done:,} {part.unit} in {seconds:.1f} s", file=self._stream, flush=True)
 
-    def say(self, line: str) -> None:
-        """Prints a line that stays, above the bars where there are any."""
+    def print(self, line: str) -> None:
+        """Prints a permanent line, above the bars if there are any."""
         if self._bars is not None:
             self._bars.console.print(line, markup=False, highlight=False, soft_wrap=True)
         elif self._stream is not None:
@@ -113,7 +112,7 @@ class Progress:
     def track(
         self, iterable: Iterable[Item], description: str, total: int | None = None, unit: str = "steps"
     ) -> Iterator[Item]:
-        """Yields from `iterable`, one step each; `total` is its length where it has one."""
+        """Yields from `iterable` and advances one step per item; `total` defaults to its length, if known."""
         if total is None and isinstance(iterable, Sized):
             total = len(iterable)
         with self.part(description, total, unit) as part:
@@ -123,12 +122,12 @@ class Progress:
 
 
 def track(iterable: Iterable[Item], description: str, total: int | None = None) -> Iterator[Item]:
-    """Yields from `iterable` and shows how far it is. For work inside work, use one `Progress` for all of it.
+    """Yields from `iterable` and shows the progress. For nested loops, use one `Progress` for all of them.
 
     Args:
-        iterable: what to go through.
-        description: a few words for the bar or the line.
-        total: number of items; None takes the length of `iterable` if it has one.
+        iterable: items to yield.
+        description: a few words for the bar or the log line.
+        total: number of items; None uses the length of `iterable`, if known.
     """
     with Progress() as progress:
         yield from progress.track(iterable, description, total)
@@ -147,5 +146,5 @@ def _bars(stream: TextIO) -> "rich.progress.Progress":
         TimeRemainingColumn(),
         TextColumn("left"),
     )
-    # By default rich takes over stdout while a bar is shown, and prints what goes there to its own stream.
+    # By default rich redirects stdout to its own stream while a bar is shown.
     return Progress(*columns, console=Console(file=stream), transient=True, redirect_stdout=False, redirect_stderr=False)

@@ -1,7 +1,7 @@
-"""Records: what was run, with which settings and seed, on what, and what came out, as one small JSON file.
+"""Records: JSON files with the command, settings, seed, environment and results of a run.
 
-A record can be published as it is: it holds no host name, no user name and no absolute path. Keys are sorted, and a
-list of numbers takes one line, so that two records can be compared with `diff`.
+A record contains no host name, user name or absolute path, so it can be published. Keys are sorted and a list of numbers
+takes one line, so two records can be compared with `diff`.
 """
 
 import json
@@ -16,17 +16,17 @@ from typing import Any
 
 from linearcore._checks import complaint
 
-#: Raised by one whenever a reader of the old records would misread the new ones.
+#: Format version; incremented on incompatible changes.
 RECORD_FORMAT = 1
-#: What follows the commit in a record whose code was not committed.
+#: Suffix of the commit in a record whose code had uncommitted changes.
 _CHANGES = "+changes"
 
 
 def environment() -> dict[str, str | int | None]:
-    """What the numbers depend on besides the code: versions, platform, processor, device, commit.
+    """Returns versions, platform, processor, device and commit, as stored in a record.
 
-    `commit` is None outside a checkout of linearcore, and ends in "+changes" if tracked files differ from it; records and
-    pictures, which a run may write into the checkout, do not count. `device` is the name of the first CUDA device, or "cpu".
+    `commit` is None outside a checkout of linearcore. It ends in "+changes" if tracked files differ from the commit; records
+    and figures are ignored, because a run may write them into the checkout. `device` is the first CUDA device, or "cpu".
     """
     import numpy
     import torch
@@ -45,30 +45,30 @@ def environment() -> dict[str, str | int | None]:
     }
 
 
-def made_with_changes(environment: Mapping[str, Any]) -> bool:
-    """Whether the environment of a record says that the code had uncommitted changes."""
+def has_uncommitted_changes(environment: Mapping[str, Any]) -> bool:
+    """Whether a record with this environment was made from code with uncommitted changes."""
     return str(environment.get("commit")).endswith(_CHANGES)
 
 
 def check_committed(name: str, allow_dirty: bool) -> None:
-    """Refuses to make a record that is worth keeping from code that no commit has.
+    """Raises if the checkout has uncommitted changes, so that a record names the exact code that made it.
 
     Args:
-        name: the option or file that asks for such a record, for the message.
-        allow_dirty: whether to go on all the same; the record's commit then ends in "+changes".
+        name: option or file that requires a clean checkout, for the error message.
+        allow_dirty: skip the check; the commit in the record then ends in "+changes".
 
     Raises:
         ValueError: if tracked files of linearcore's checkout have uncommitted changes and `allow_dirty` is False.
     """
     changed = [] if allow_dirty or _commit() is None else _changed_files()
     if changed:
-        found = f"changes in {', '.join(changed[:3])}{', …' if len(changed) > 3 else ''}"
-        advice = "commit them, or pass --allow-dirty and the record says so"
-        raise ValueError(complaint(name, "be run from a checkout without uncommitted changes", found, advice))
+        files = f"changes in {', '.join(changed[:3])}{', …' if len(changed) > 3 else ''}"
+        advice = "commit them, or pass --allow-dirty, which the record will show"
+        raise ValueError(complaint(name, "be run from a checkout without uncommitted changes", files, advice))
 
 
 def package_version() -> str:
-    """The installed version of linearcore; "uninstalled" when it is run from a checkout that was never installed."""
+    """Returns the installed version of linearcore, or "uninstalled" in a checkout that is not installed."""
     try:
         return version("linearcore")
     except PackageNotFoundError:
@@ -78,17 +78,17 @@ def package_version() -> str:
 def write_record(
     path: str | PurePath, *, command: str, settings: Mapping[str, Any], results: Any, seed: int | None
 ) -> dict[str, Any]:
-    """Writes a record and returns it. Readers see the old file or the whole new one, never a part.
+    """Writes a record atomically and returns it.
 
     Args:
         path: the file to write; its folder must exist.
-        command: what was run, for example "linearcore demo".
-        settings: what decides the results, as JSON values. Leave out where files lie.
-        results: what came out, as JSON values; infinities and NaN are no JSON, write None or a word.
-        seed: the first seed, or None if nothing was drawn.
+        command: the command of the run, for example "linearcore demo".
+        settings: everything that determines the results, as JSON values. Leave out file paths.
+        results: the results, as JSON values. Use None or a string for NaN and infinities.
+        seed: the first seed, or None if the run has no random numbers.
 
     Raises:
-        TypeError: if something in it is no JSON value, a tensor or a path for example.
+        TypeError: if a value is not a JSON value, for example a tensor or a path.
         ValueError: if a number is not finite.
         OSError: if the file cannot be written.
     """
@@ -101,36 +101,36 @@ def write_record(
         "settings": settings,
     }
     text = _encode(record, "record", "") + "\n"
-    write_whole(Path(path), text)
+    write_atomically(Path(path), text)
     read_back: dict[str, Any] = json.loads(text)
     return read_back
 
 
 def read_record(path: str | PurePath) -> dict[str, Any]:
-    """Reads what `write_record` wrote.
+    """Reads a record written by `write_record`.
 
     Raises:
-        ValueError: if the file is no record, or one of a format that this version does not know.
+        ValueError: if the file is not a record, or has an unknown format version.
     """
     name = PurePath(path).name
     advice = "pass a file that linearcore wrote"
     try:
         record = json.loads(Path(path).read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError):
-        raise ValueError(complaint("path", "name a record", f"{name}, which is no JSON", advice)) from None
-    found = record.get("format") if isinstance(record, dict) else None
-    if found != RECORD_FORMAT:
+        raise ValueError(complaint("path", "name a record", f"{name}, which is not JSON", advice)) from None
+    file_format = record.get("format") if isinstance(record, dict) else None
+    if file_format != RECORD_FORMAT:
         raise ValueError(
-            complaint("path", f"name a record of format {RECORD_FORMAT}", f"{name} with format {found}", advice)
+            complaint("path", f"name a record of format {RECORD_FORMAT}", f"{name} with format {file_format}", advice)
         )
     return dict(record)
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Puts `text` into `path` by renaming a complete file over it: readers see the old file or the whole new one.
+def write_atomically(path: Path, text: str) -> None:
+    """Writes `text` to a temporary file and renames it to `path`, so a reader never sees an incomplete file.
 
     Raises:
-        OSError: if it cannot be written.
+        OSError: if the file cannot be written.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -145,7 +145,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def _encode(value: Any, name: str, indent: str) -> str:
-    """JSON with sorted keys, one key a line, and flat lists on one line."""
+    """Formats JSON with sorted keys, one key per line, and flat lists on one line."""
     if isinstance(value, Mapping):
         items = [
             f"{indent}  {json.dumps(str(key))}: {_encode(value[key], f'{name}.{key}', indent + '  ')}"
@@ -158,7 +158,7 @@ def _encode(value: Any, name: str, indent: str) -> str:
             return "[" + ", ".join(parts) + "]"
         return "[\n" + ",\n".join(f"{indent}  {part}" for part in parts) + f"\n{indent}]"
     if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(complaint(name, "be a finite number", value, "write None or a word for it"))
+        raise ValueError(complaint(name, "be a finite number", value, "write None or a string instead"))
     if value is None or isinstance(value, bool | int | float | str):
         return json.dumps(value, ensure_ascii=False)
     raise TypeError(
@@ -167,7 +167,7 @@ def _encode(value: Any, name: str, indent: str) -> str:
 
 
 def _cpu_model() -> str:
-    """The processor's name as its maker writes it, or the bare architecture where the system does not tell."""
+    """Returns the model name of the processor, or its architecture if the system does not list the name."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -177,9 +177,9 @@ def _cpu_model() -> str:
 
 
 def _commit() -> str | None:
-    """The commit of the checkout this file belongs to.
+    """Returns the commit of the checkout that contains this file, or None if there is none.
 
-    `ls-files` asks whether the file is tracked: an installed copy can lie inside the repository of another project.
+    `ls-files` checks that the file is tracked: an installed copy can be inside the repository of another project.
     """
     if _git("ls-files", "--error-unmatch", Path(__file__).name) is None:
         return None
@@ -188,17 +188,17 @@ def _commit() -> str | None:
 
 
 def _changed_files() -> list[str]:
-    """Tracked files that differ from the commit, other than records and pictures."""
-    aside = [f":(top,exclude){pattern}" for pattern in ("*.jsonl", "*/results/*", "*.png", "*.svg")]
-    return (_git("diff", "--name-only", "HEAD", "--", ":(top)", *aside) or "").splitlines()
+    """Lists the tracked files that differ from the commit, without records and figures."""
+    exclusions = [f":(top,exclude){pattern}" for pattern in ("*.jsonl", "*/results/*", "*.png", "*.svg")]
+    return (_git("diff", "--name-only", "HEAD", "--", ":(top)", *exclusions) or "").splitlines()
 
 
 def _git(*arguments: str) -> str | None:
-    """What git answers about this file's folder, or None if there is no git, no repository, or no answer within seconds."""
+    """Runs git in the folder of this file; returns its output, or None without git, repository or output within 10 s."""
     try:
-        answer = subprocess.run(
+        process = subprocess.run(
             ["git", "-C", str(Path(__file__).parent), *arguments], capture_output=True, text=True, timeout=10, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return answer.stdout.strip()
+    return process.stdout.strip()

@@ -1,4 +1,4 @@
-"""How training steps run: as CUDA graphs on a GPU, in half precision, on one core."""
+"""Training steps as CUDA graphs, the dtype of autocast, and single-threaded execution."""
 
 import math
 import warnings
@@ -11,13 +11,13 @@ from pathlib import PurePath
 import torch
 from torch import Tensor
 
-#: Eager steps of a shape before it is captured: libraries choose their algorithms in them.
+#: Number of eager steps per input shape before capture; libraries select their algorithms during these steps.
 WARM_UP = 3
 
 
 @dataclass
-class _Captured:
-    """The graphs of one shape, and the tensors that they read and write."""
+class _StepGraph:
+    """The CUDA graphs of one input shape, and the tensors that they read and write."""
 
     inputs: dict[str, Tensor]
     loss: Tensor
@@ -30,22 +30,22 @@ class _Captured:
 
 
 class GraphStepper:
-    """Repeats a training step. On a GPU, each shape of inputs is captured as a CUDA graph after a few eager steps.
+    """Runs training steps. On a GPU, each input shape is captured as a CUDA graph after a few eager steps.
 
-    Tensors that live on from one step to the next (parameters, momentum, counters) must stay where they are. Random numbers
-    have to come from torch's own generator of the device; they go on from one replay to the next. A step that waits for the
-    device, for example to read a number, cannot be captured: a warning names the line, and all steps are eager from then on.
-    Inputs should have few shapes, so that each comes back often.
+    Tensors that persist between steps (parameters, momentum, counters) must keep their storage. Random numbers must come
+    from torch's default generator of the device; each replay draws new ones. A step that synchronises with the GPU, for
+    example to read a number, cannot be captured: a warning names the line, and all later steps are eager. Use few input
+    shapes, so that each graph is replayed often.
 
     Args:
         backward: called with the inputs of `step`; clears gradients, computes new ones, and returns the detached loss.
-        update: uses the gradients.
-        device: where everything lies.
-        captured: use CUDA graphs; None does so if `device` is a CUDA device.
-        stream: to warm up and capture on; None makes one. Graphs are replayed on the current stream.
-        redo_nonfinite: if the loss of a graph is not finite, call `backward` again outside of it before the update. For
-            losses that fall back to another method after a look at their numbers. Every step waits for the device then, and
-            `backward` must write gradients to the place where they were (`zero_grad(set_to_none=False)`).
+        update: applies the gradients, for example `optimizer.step`.
+        device: device of all tensors.
+        use_graphs: use CUDA graphs; None does so if `device` is a CUDA device.
+        stream: stream for warm-up and capture; None makes one. Graphs are replayed on the current stream.
+        redo_nonfinite: if the loss of a graph is not finite, call `backward` again without the graph before the update. Use
+            it for losses with a fallback for non-finite values. Every step then synchronises with the GPU, and
+            `backward` must keep the gradient tensors (`zero_grad(set_to_none=False)`).
 
     Example:
         >>> weight = torch.ones(2, requires_grad=True)
@@ -66,96 +66,96 @@ class GraphStepper:
         update: Callable[[], object],
         device: torch.device | str,
         *,
-        captured: bool | None = None,
+        use_graphs: bool | None = None,
         stream: torch.cuda.Stream | None = None,
         redo_nonfinite: bool = False,
     ) -> None:
         self._backward, self._update, self._redo = backward, update, redo_nonfinite
         self._device = torch.device(device)
-        self.is_captured = self._device.type == "cuda" if captured is None else captured
-        self._seen: Counter[tuple[object, ...]] = Counter()
-        self._graphs: dict[tuple[object, ...], _Captured] = {}
-        if self.is_captured:
+        self.uses_graphs = self._device.type == "cuda" if use_graphs is None else use_graphs
+        self._step_counts: Counter[tuple[object, ...]] = Counter()
+        self._graphs: dict[tuple[object, ...], _StepGraph] = {}
+        if self.uses_graphs:
             self._stream = torch.cuda.Stream(self._device) if stream is None else stream
             self._pool = torch.cuda.graph_pool_handle()
 
     def step(self, **inputs: Tensor) -> Tensor:
-        """Does one step and returns its loss, without waiting for the device."""
-        if not self.is_captured:
-            return self._plain(inputs)
+        """Runs one step and returns its loss without synchronising with the GPU."""
+        if not self.uses_graphs:
+            return self._eager_step(inputs)
         key = tuple((name, tensor.shape, tensor.dtype) for name, tensor in inputs.items())
-        self._seen[key] += 1
-        if self._seen[key] <= WARM_UP:
-            # A look at the loss is expected where it may be computed again, and libraries may wait in their first steps.
-            return self._warm_up(inputs, is_watched=self._seen[key] == WARM_UP and not self._redo)
+        self._step_counts[key] += 1
+        if self._step_counts[key] <= WARM_UP:
+            # `redo_nonfinite` synchronises anyway, and libraries may synchronise in the first steps.
+            return self._warm_up(inputs, check_sync=self._step_counts[key] == WARM_UP and not self._redo)
         if key not in self._graphs:
             self._graphs[key] = self._capture(inputs)
         return self._replay(self._graphs[key], inputs)
 
-    def _plain(self, inputs: dict[str, Tensor]) -> Tensor:
+    def _eager_step(self, inputs: dict[str, Tensor]) -> Tensor:
         loss = self._backward(**inputs)
         self._update()
         return loss
 
-    def _warm_up(self, inputs: dict[str, Tensor], is_watched: bool) -> Tensor:
-        """A step on the stream that captures later, as CUDA requires."""
+    def _warm_up(self, inputs: dict[str, Tensor], check_sync: bool) -> Tensor:
+        """Runs one eager step on the stream of the later capture, as CUDA requires."""
         current = torch.cuda.current_stream(self._device)
         self._stream.wait_stream(current)
-        with _waiting_lines(is_watched) as lines, torch.cuda.stream(self._stream):
-            loss = self._plain(inputs)
+        with _synchronizing_lines(check_sync) as lines, torch.cuda.stream(self._stream):
+            loss = self._eager_step(inputs)
         current.wait_stream(self._stream)
         if lines:
-            self.is_captured = False
-            why = f"{lines[0]} waits for the device; keep numbers in tensors there, without `float`, `item` or `bool`"
-            warnings.warn(f"steps are slower without CUDA graphs, since {why}", stacklevel=3)
+            self.uses_graphs = False
+            reason = f"{lines[0]} synchronises with the GPU; use tensors there, without `float`, `item` or `bool`"
+            warnings.warn(f"steps are slower without CUDA graphs, because {reason}", stacklevel=3)
         return loss
 
-    def _capture(self, inputs: dict[str, Tensor]) -> _Captured:
+    def _capture(self, inputs: dict[str, Tensor]) -> _StepGraph:
         static = {name: tensor.clone() for name, tensor in inputs.items()}
         backward, update = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph() if self._redo else None
         with torch.cuda.device(self._device):
             with torch.cuda.graph(backward, pool=self._pool, stream=self._stream):
-                loss = self._plain(static) if update is None else self._backward(**static)
+                loss = self._eager_step(static) if update is None else self._backward(**static)
             if update is not None:
                 with torch.cuda.graph(update, pool=self._pool, stream=self._stream):
                     self._update()
-        return _Captured(static, loss, backward, update)
+        return _StepGraph(static, loss, backward, update)
 
-    def _replay(self, graph: _Captured, inputs: dict[str, Tensor]) -> Tensor:
+    def _replay(self, graph: _StepGraph, inputs: dict[str, Tensor]) -> Tensor:
         graph.copy_in(inputs)
         graph.backward.replay()
         if graph.update is not None:
             if not math.isfinite(float(graph.loss)):
                 graph.loss.copy_(self._backward(**inputs))
             graph.update.replay()
-        # The next replay of any shape may overwrite it.
+        # All graphs share a memory pool: the next replay may overwrite the loss.
         return graph.loss.clone()
 
 
 @contextmanager
-def _waiting_lines(is_watched: bool) -> Iterator[list[str]]:
-    """Collects the lines of Python that wait for the device inside, each as FILE:NUMBER, if they are watched."""
+def _synchronizing_lines(check_sync: bool) -> Iterator[list[str]]:
+    """Collects the Python lines inside the context that synchronise with the GPU, as FILE:NUMBER, if `check_sync`."""
     lines: list[str] = []
-    if not is_watched:
+    if not check_sync:
         yield lines
         return
-    before = torch.cuda.get_sync_debug_mode()
-    with warnings.catch_warnings(record=True) as caught:
+    old_mode = torch.cuda.get_sync_debug_mode()
+    with warnings.catch_warnings(record=True) as messages:
         warnings.simplefilter("always")
         torch.cuda.set_sync_debug_mode("warn")
         try:
             yield lines
         finally:
-            torch.cuda.set_sync_debug_mode(before)
-    for one in caught:
-        if "synchronizing CUDA operation" in str(one.message):
-            lines.append(f"{PurePath(one.filename).name}:{one.lineno}")
+            torch.cuda.set_sync_debug_mode(old_mode)
+    for warning in messages:
+        if "synchronizing CUDA operation" in str(warning.message):
+            lines.append(f"{PurePath(warning.filename).name}:{warning.lineno}")
         else:
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
 
 def autocast_dtype(precision: str, device: torch.device) -> torch.dtype | None:
-    """The dtype of autocast for "fp32", "bf16", or "auto", which is bf16 on a GPU that has it; None is no autocast."""
+    """Returns the autocast dtype for "fp32", "bf16" or "auto" (bf16 on GPUs that support it); None means no autocast."""
     if precision == "auto":
         precision = "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"
     return torch.bfloat16 if precision == "bf16" else None
@@ -163,10 +163,10 @@ def autocast_dtype(precision: str, device: torch.device) -> torch.dtype | None:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Computes on one core inside. Small tensors lose more by threads that wait for each other than they gain."""
-    before = torch.get_num_threads()
+    """Sets torch to one thread inside the context. With small tensors, several threads are slower."""
+    num_threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(num_threads)

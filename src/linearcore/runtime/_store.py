@@ -1,8 +1,8 @@
-"""Saved models: a folder of safetensors and JSON that can be read on another machine. Nothing is ever unpickled.
+"""Saved models: a folder of safetensors and JSON files. Does not use pickle.
 
-A *manifest*, one JSON file, says what the folder holds, who wrote it, and the name and SHA-256 of every other file. Files
-that change have their hash in their name and the manifest is put in place last, by renaming: a reader, or the next run after
-a power cut, finds the old state or the new one, never a mixture.
+A *manifest*, one JSON file, contains the settings, the library versions, and the name and SHA-256 of every other file.
+File names contain the hash, and the manifest is replaced atomically at the end: a reader always sees a consistent state,
+even after a crash.
 """
 
 import hashlib
@@ -21,25 +21,25 @@ from linearcore._extras import require
 from linearcore.runtime._record import package_version
 
 MANIFEST = "linearcore.json"
-#: Raised by one whenever an older version would misread what this one writes.
-FORMAT = 1
+#: Format version; incremented on incompatible changes.
+FORMAT_VERSION = 1
 _TENSORS = "tensors"
-#: Below the folder of a result: the state of the run, until the result is there.
+#: Subfolder of a result folder with the state of the unfinished run.
 UNFINISHED = "checkpoint"
 
 
 class StoreError(ValueError):
-    """A folder is not what it should be: foreign, damaged, or of another version."""
+    """A folder is not a saved model, is damaged, or has another format version."""
 
 
 @dataclass(frozen=True)
-class Stored:
-    """What a folder holds.
+class StoreContents:
+    """Contents of a folder written by `write_store`.
 
     Attributes:
         settings: JSON values.
-        documents: larger JSON values, by name, which have files of their own.
-        tensors: by name, on the CPU.
+        documents: larger JSON values by name, each in a separate file.
+        tensors: tensors by name, on the CPU.
         written_by: versions of linearcore, torch and Python.
     """
 
@@ -58,23 +58,23 @@ def write_store(
     documents: Mapping[str, Any] | None = None,
     files: Sequence[str] = (),
 ) -> None:
-    """Saves into `folder`, which is made if need be; what it held before is replaced, and files of others are left alone.
+    """Saves settings, documents and tensors into `folder`. Replaces an earlier save; keeps all other files.
 
     Args:
-        folder: where to.
-        kind: what is saved, in a word; `read_store` asks for the same.
-        settings, documents, tensors: as in `Stored`.
-        files: paths relative to `folder` of files that are there already and belong to it.
+        folder: target folder, created if needed.
+        kind: type of the content, for example "tagger"; `read_store` checks it.
+        settings, documents, tensors: as in `StoreContents`.
+        files: existing files to add to the manifest, as paths relative to `folder`.
 
     Raises:
         MissingExtraError: if safetensors is not installed.
-        OSError: if something cannot be written.
+        OSError: if a file cannot be written.
     """
     require("safetensors", extra="tagging")
     from safetensors.torch import save
 
     folder.mkdir(parents=True, exist_ok=True)
-    before = _files_of(folder)
+    old_files = _hashed_files(folder)
     blobs = {f"{name}.json": json.dumps(value, ensure_ascii=False).encode() for name, value in (documents or {}).items()}
     blobs[f"{_TENSORS}.safetensors"] = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
     entries: dict[str, dict[str, str]] = {}
@@ -82,37 +82,37 @@ def write_store(
         digest = hashlib.sha256(blob).hexdigest()
         stem, _, suffix = name.partition(".")
         entries[stem] = {"file": f"{stem}-{digest[:12]}.{suffix}", "sha256": digest}
-        _put(folder / entries[stem]["file"], blob)
+        _write_atomically(folder / entries[stem]["file"], blob)
     for path in files:
         entries[path] = {"file": path, "sha256": _digest(folder / path)}
     manifest = {
         "kind": kind,
-        "format": FORMAT,
+        "format": FORMAT_VERSION,
         "written_by": {"linearcore": package_version(), "torch": torch.__version__, "python": platform.python_version()},
         "settings": dict(settings),
         "settings_sha256": _settings_digest(settings),
         "files": entries,
     }
-    _put(folder / MANIFEST, (json.dumps(manifest, ensure_ascii=False, indent=2) + "\n").encode())
-    for old in before - {entry["file"] for entry in entries.values()}:
-        (folder / old).unlink(missing_ok=True)
+    _write_atomically(folder / MANIFEST, (json.dumps(manifest, ensure_ascii=False, indent=2) + "\n").encode())
+    for name in old_files - {entry["file"] for entry in entries.values()}:
+        (folder / name).unlink(missing_ok=True)
 
 
 def is_store(folder: Path) -> bool:
-    """Whether something was saved there."""
+    """Whether the folder contains a manifest."""
     return (folder / MANIFEST).is_file()
 
 
-def read_store(folder: Path, kind: str, *, advice: str | None = None) -> Stored:
-    """Reads what `write_store` wrote, every file checked against its hash first.
+def read_store(folder: Path, kind: str, *, advice: str | None = None) -> StoreContents:
+    """Reads a folder written by `write_store` and checks the hash of every file.
 
     Args:
         folder, kind: as in `write_store`.
-        advice: what to do about a damaged folder, or one of another format; None is to copy it again.
+        advice: end of the error message for a damaged folder or another format version; None advises to copy it again.
 
     Raises:
         MissingExtraError: if safetensors is not installed.
-        StoreError: in one line, if `folder` holds no such thing, or something in it is missing or damaged.
+        StoreError: if `folder` is not a saved `kind`, or a file in it is missing or damaged.
     """
     require("safetensors", extra="tagging")
     from safetensors import SafetensorError
@@ -124,15 +124,15 @@ def read_store(folder: Path, kind: str, *, advice: str | None = None) -> Stored:
         tensors = load(blobs.pop(_TENSORS))
         documents = {name: json.loads(blob) for name, blob in blobs.items() if "/" not in name and "." not in name}
     except (KeyError, SafetensorError, ValueError) as error:
-        raise _damaged(folder, f"a file cannot be read ({type(error).__name__})", advice) from None
-    return Stored(manifest["settings"], documents, tensors, manifest["written_by"])
+        raise _damage_error(folder, f"a file cannot be read ({type(error).__name__})", advice) from None
+    return StoreContents(manifest["settings"], documents, tensors, manifest["written_by"])
 
 
-def grouped(tensors: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
-    """Tensors by what their names begin with, up to the first dot, and then by the rest.
+def group_tensors(tensors: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
+    """Groups tensors by their name up to the first dot; inside a group, the rest of the name is the key.
 
     Example:
-        >>> grouped({"model.0.weight": torch.ones(1), "kept.3": torch.zeros(1)})
+        >>> group_tensors({"model.0.weight": torch.ones(1), "kept.3": torch.zeros(1)})
         {'model': {'0.weight': tensor([1.])}, 'kept': {'3': tensor([0.])}}
     """
     groups: dict[str, dict[str, Tensor]] = {}
@@ -146,51 +146,51 @@ def _manifest(folder: Path, kind: str, advice: str | None) -> dict[str, Any]:
     path = folder / MANIFEST
     if not path.is_file():
         if is_store(folder / UNFINISHED):
-            raise StoreError(f"{folder} holds a training run that is not finished; go on with the command that began it")
-        raise StoreError(f"{folder} must be a saved {kind}, got no {MANIFEST} there; name the folder that it was saved to")
+            raise StoreError(f"{folder} contains an unfinished training run; finish it with the command that started it")
+        raise StoreError(f"{folder} must be a saved {kind}, got a folder without {MANIFEST}; pass the folder of the save")
     try:
         manifest = json.loads(path.read_bytes())
-        found, version = manifest["kind"], manifest["format"]
+        saved_kind, version = manifest["kind"], manifest["format"]
         parts = manifest["settings"], manifest["files"], manifest["written_by"]
         digest = manifest["settings_sha256"]
     except (ValueError, KeyError, TypeError):
-        raise _damaged(folder, f"{MANIFEST} cannot be read", advice) from None
-    if found != kind:
-        raise StoreError(f"{folder} must be a saved {kind}, got a {found}; name another folder")
-    if version != FORMAT:
+        raise _damage_error(folder, f"{MANIFEST} cannot be read", advice) from None
+    if saved_kind != kind:
+        raise StoreError(f"{folder} must be a saved {kind}, got a {saved_kind}; pass another folder")
+    if version != FORMAT_VERSION:
         writer = parts[2].get("linearcore") if isinstance(parts[2], dict) else parts[2]
         got = f"{version}, written by linearcore {writer}"
-        advice = advice or "read it with that version, or save it anew"
-        raise StoreError(f"{folder} must be a {kind} of format {FORMAT}, got {got}; {advice}")
+        advice = advice or "read it with that version, or save it again"
+        raise StoreError(f"{folder} must be a {kind} of format {FORMAT_VERSION}, got {got}; {advice}")
     if not all(isinstance(part, dict) for part in parts) or digest != _settings_digest(parts[0]):
-        raise _damaged(folder, f"the settings in {MANIFEST} are not those that were saved", advice)
+        raise _damage_error(folder, f"the settings in {MANIFEST} do not match their hash", advice)
     return dict(manifest)
 
 
 def _blob(folder: Path, entry: Any, advice: str | None) -> bytes:
-    """A file's content, if it is the one that was saved."""
+    """Reads a file and checks its hash."""
     try:
-        name, wanted = str(entry["file"]), entry["sha256"]
+        name, expected_sha256 = str(entry["file"]), entry["sha256"]
     except (TypeError, KeyError):
-        raise _damaged(folder, f"{MANIFEST} cannot be read", advice) from None
-    # A manifest from elsewhere must not make us read outside its folder.
+        raise _damage_error(folder, f"{MANIFEST} cannot be read", advice) from None
+    # Security: reject paths outside the folder.
     if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-        raise _damaged(folder, f"{name!r} lies outside", advice)
+        raise _damage_error(folder, f"{name!r} points outside the folder", advice)
     try:
         blob = (folder / name).read_bytes()
     except OSError:
-        raise _damaged(folder, f"{name} is missing", advice) from None
-    if hashlib.sha256(blob).hexdigest() != wanted:
-        raise _damaged(folder, f"{name} is not the file that was saved", advice)
+        raise _damage_error(folder, f"{name} is missing", advice) from None
+    if hashlib.sha256(blob).hexdigest() != expected_sha256:
+        raise _damage_error(folder, f"{name} is not the file that was saved", advice)
     return blob
 
 
-def _damaged(folder: Path, what: str, advice: str | None) -> StoreError:
-    return StoreError(f"{folder} is damaged: {what}; {advice or 'copy the whole folder again, or save it anew'}")
+def _damage_error(folder: Path, what: str, advice: str | None) -> StoreError:
+    return StoreError(f"{folder} is damaged: {what}; {advice or 'copy the whole folder again, or save it again'}")
 
 
-def _files_of(folder: Path) -> set[str]:
-    """The files with hashes in their names that a manifest already there speaks of."""
+def _hashed_files(folder: Path) -> set[str]:
+    """Lists the hashed files of an existing manifest."""
     try:
         entries = json.loads((folder / MANIFEST).read_bytes())["files"]
         return {entry["file"] for name, entry in entries.items() if entry["file"] != name and "/" not in entry["file"]}
@@ -198,7 +198,7 @@ def _files_of(folder: Path) -> set[str]:
         return set()
 
 
-def _put(path: Path, blob: bytes) -> None:
+def _write_atomically(path: Path, blob: bytes) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with temporary.open("wb") as stream:

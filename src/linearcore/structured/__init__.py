@@ -1,13 +1,13 @@
-"""Losses over whole outputs, estimated from draws: the paper's Algorithm 1, corrected, and the estimators behind it.
+"""Monte Carlo estimates of losses over whole tag sequences: the paper's Algorithm 1, corrected.
 
-`LinearCoreChain.structured` is what to call for training. What is here are its parts, for whoever wants to measure bias and
-variance, or to try other weights:
+`LinearCoreChain.structured` computes the estimated loss. Use the functions here to measure bias and variance, or to try
+other weights:
 
-    STRUCTURED_FORMS      the paper's double sum and its centered counterpart, by name
-    Sampler               draws sequences for chains and estimates one of these forms from them
-    *_log_weight          what a draw counts over how likely it was, as a logarithm
-    *_estimate            the weighted mean over the draws
-    controlled_estimate   the same with the linear part of the surrogate computed exactly
+    STRUCTURED_FORMS      the paper's double sum and the centered sum, by name
+    Sampler               samples sequences and estimates a structured form
+    *_log_weight          log importance weights of the samples
+    *_estimate            weighted mean over the samples
+    controlled_estimate   the same, with the linear part of the surrogate computed exactly
 """
 
 from linearcore.structured._control_variate import RunningSlope, controlled_estimate

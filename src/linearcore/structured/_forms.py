@@ -1,6 +1,6 @@
-"""The structured forms: losses over whole outputs, with their margins for the consistency lab and estimates from draws.
+"""Structured forms: losses over whole outputs, with their margins for the consistency lab and Monte Carlo estimates.
 
-With score h, cost ℓ and truth y:
+With score h, cost ℓ and true sequence y:
 
     sum        Σ_{y'} (1 − ℓ(y', y)) Σ_{y''≠y'} φ(h(y') − h(y''))           section 5 of the paper
     centered   Σ_{y'} ℓ(y', y) φ(−(h(y') − mean h))
@@ -38,7 +38,7 @@ from linearcore.surrogates import Surrogate
 
 @dataclass(frozen=True)
 class Batch:
-    """Chains with their scores and true tags, as the estimates take them."""
+    """Scores and true tags of a batch, as inputs of the estimates."""
 
     emissions: Tensor
     chain: Chain
@@ -50,24 +50,24 @@ class Batch:
         return self.emissions.shape[-1]
 
     def scores(self, draws: Draws) -> Tensor:
-        """(K, B): h of the draws."""
+        """Returns the scores h (K, B) of sampled sequences."""
         return draw_scores(self.emissions, self.chain, draws.tags, self.sites)
 
 
 class StructuredForm(ABC):
-    """A loss over all outputs of a finite space, which is estimated from draws where they are too many."""
+    """Base class of losses over all outputs of a finite space, which can be estimated from samples."""
 
     name: ClassVar[str]
-    #: Whether there is a second sum inside, over y'' given y'.
+    #: Whether the loss has an inner sum over y'' given y'.
     has_inner: ClassVar[bool] = False
-    #: Whether the target regret is bounded linearly, for one-sided linear-core φ and scores without a structure.
+    #: Whether there is a linear bound on the target regret, for one-sided linear-core φ and unrestricted scores.
     has_linear_bound: ClassVar[bool] = False
 
-    def check(self, surrogate: Surrogate) -> None:  # noqa: B027  # Most forms take every surrogate.
-        """Raises ValueError for surrogates with which the form loses what it promises."""
+    def check(self, surrogate: Surrogate) -> None:  # noqa: B027  # Most forms accept every surrogate.
+        """Raises ValueError for surrogates without the guarantees of the form."""
 
     def normalized(self, normalize: bool) -> "StructuredForm":
-        """This form as it is; it has no mean over competitors."""
+        """Returns this form; raises for `normalize=True`, since structured forms have no mean over competitors."""
         if normalize:
             must, advice = f"be False for the structured form {self.name!r}", "divide by the number of outputs yourself"
             raise ValueError(complaint("normalize", must, normalize, advice))
@@ -75,36 +75,36 @@ class StructuredForm(ABC):
 
     @abstractmethod
     def outer(self, cost: Cost) -> SequenceProposal:
-        """The proposal for y' where none is given; it must reach every y' that counts."""
+        """Returns the default proposal for y', with positive probability for every y' with a non-zero coefficient."""
 
     @abstractmethod
     def estimate(
         self, surrogate: Surrogate, cost: Cost, batch: Batch, outer: Draws, inner: Draws | None,
-        *, objective: str, log_rivals: Tensor | None,
+        *, objective: str, log_count: Tensor | None,
     ) -> Tensor:  # fmt: skip
-        """(B,): the estimate from draws of y', and with `has_inner` of y''; `log_rivals` as in `pair_log_weight`."""
+        """Estimates the loss (B,) from samples of y' and, with `has_inner`, y''. Arguments as in `pair_log_weight`."""
 
     @abstractmethod
     def margins(self, costs: Tensor, basis: Tensor) -> LinearMargins:
-        """The loss as a sum of φ over margins, from the costs (M, M) of all outputs and the basis (M, D) of their scores."""
+        """Returns the loss as a weighted sum of φ over margins, from the costs (M, M) and features `basis` (M, D)."""
 
 
 class StructuredSum(StructuredForm):
-    """The paper's double sum."""
+    """Double sum of the paper."""
 
     name: ClassVar[str] = "sum"
     has_inner: ClassVar[bool] = True
 
     def outer(self, cost: Cost) -> SequenceProposal:
-        return SimilarSequences() if cost.is_one_apart else UniformSequences()
+        return SimilarSequences() if cost.is_one_if_all_wrong else UniformSequences()
 
     def estimate(
         self, surrogate: Surrogate, cost: Cost, batch: Batch, outer: Draws, inner: Draws | None,
-        *, objective: str, log_rivals: Tensor | None,
+        *, objective: str, log_count: Tensor | None,
     ) -> Tensor:  # fmt: skip
         assert inner is not None
         weight = pair_log_weight(
-            outer, inner, batch.tags, batch.sites, batch.num_tags, cost=cost, objective=objective, log_rivals=log_rivals
+            outer, inner, batch.tags, batch.sites, batch.num_tags, cost=cost, objective=objective, log_count=log_count
         )
         return pair_estimate(surrogate, batch.scores(outer), batch.scores(inner), weight)
 
@@ -115,7 +115,7 @@ class StructuredSum(StructuredForm):
 
 
 class StructuredCentered(StructuredForm):
-    """The centered counterpart, whose linear bound holds."""
+    """Centered structured sum, which has a linear regret bound."""
 
     name: ClassVar[str] = "centered"
     has_linear_bound: ClassVar[bool] = True
@@ -128,7 +128,7 @@ class StructuredCentered(StructuredForm):
 
     def estimate(
         self, surrogate: Surrogate, cost: Cost, batch: Batch, outer: Draws, inner: Draws | None,
-        *, objective: str, log_rivals: Tensor | None,
+        *, objective: str, log_count: Tensor | None,
     ) -> Tensor:  # fmt: skip
         weight = centered_log_weight(outer, batch.tags, batch.sites, batch.num_tags, cost=cost, objective=objective)
         mean = mean_score(batch.emissions, batch.chain, batch.sites)
@@ -138,5 +138,5 @@ class StructuredCentered(StructuredForm):
         return LinearMargins(costs, basis, 1 / len(basis) - torch.eye(len(basis), dtype=basis.dtype))
 
 
-#: Every structured form by its name.
+#: Structured forms by name.
 STRUCTURED_FORMS: dict[str, StructuredForm] = {form.name: form for form in (StructuredSum(), StructuredCentered())}

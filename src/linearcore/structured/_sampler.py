@@ -1,4 +1,4 @@
-"""The paper's losses over whole sequences, estimated from draws."""
+"""Samples sequences and estimates the paper's structured losses."""
 
 import torch
 from torch import Tensor
@@ -12,13 +12,13 @@ from linearcore.surrogates import Surrogate
 
 
 class Sampler:
-    """Draws sequences for chains and estimates a structured form from them.
+    """Samples sequences and estimates a structured form.
 
     Args:
         form: "sum" or "centered".
-        outer: where y' comes from. None: in proportion to similarity ("sum") or cost ("centered"), exactly so for Hamming.
-        inner: where y'' comes from, given y'; for forms with a second sum only. None: uniform.
-        num_samples: K.
+        outer: proposal for y'; None for the default of the form.
+        inner: proposal for y'' given y', only for "sum"; None for uniform.
+        num_samples: K, samples per sequence.
         objective: "raw", "normalised" or "self-normalised".
     """
 
@@ -28,9 +28,9 @@ class Sampler:
         one_of("form", form, STRUCTURED_FORMS)
         self.form, self.num_samples, self.objective = STRUCTURED_FORMS[form], num_samples, objective
         if inner is not None and not self.form.has_inner:
-            advice = "it has one sum, over y'"
+            advice = "omit it: the form has no inner sum"
             raise ValueError(complaint("inner", f"be None for the {form} form", type(inner).__name__, advice))
-        self.outer, self.inner = _proposal("outer", outer), _proposal("inner", inner) or UniformSequences()
+        self.outer, self.inner = _check_proposal("outer", outer), _check_proposal("inner", inner) or UniformSequences()
 
     def losses(
         self,
@@ -42,21 +42,21 @@ class Sampler:
         sites: Sites,
         generator: torch.Generator | None,
     ) -> Tensor:
-        """(B,): the estimate for every chain."""
+        """Returns the estimate (B,) for each sequence."""
         self.form.check(surrogate)
         batch = Batch(emissions, chain, tags, sites)
-        outer = self._draws(self.outer or self.form.outer(cost), tags, batch, generator)
-        inner = self._draws(self.inner, outer.tags, batch, generator) if self.form.has_inner else None
-        rivals = self.inner.log_count(sites, batch.num_tags) if self.objective == "normalised" else None
-        return self.form.estimate(surrogate, cost, batch, outer, inner, objective=self.objective, log_rivals=rivals)
+        outer = self._sample(self.outer or self.form.outer(cost), tags, batch, generator)
+        inner = self._sample(self.inner, outer.tags, batch, generator) if self.form.has_inner else None
+        log_count = self.inner.log_count(sites, batch.num_tags) if self.objective == "normalised" else None
+        return self.form.estimate(surrogate, cost, batch, outer, inner, objective=self.objective, log_count=log_count)
 
-    def _draws(self, proposal: SequenceProposal, around: Tensor, batch: Batch, generator: torch.Generator | None) -> Draws:
-        drawn = proposal.sample(around, batch.sites, batch.num_tags, self.num_samples, generator)
-        return Draws(drawn, proposal.log_prob(drawn, around, batch.sites, batch.num_tags))
+    def _sample(self, proposal: SequenceProposal, center: Tensor, batch: Batch, generator: torch.Generator | None) -> Draws:
+        tags = proposal.sample(center, batch.sites, batch.num_tags, self.num_samples, generator)
+        return Draws(tags, proposal.log_prob(tags, center, batch.sites, batch.num_tags))
 
 
-def _proposal(name: str, given: SequenceProposal | None) -> SequenceProposal | None:
-    if given is not None and not isinstance(given, SequenceProposal):
+def _check_proposal(name: str, proposal: SequenceProposal | None) -> SequenceProposal | None:
+    if proposal is not None and not isinstance(proposal, SequenceProposal):
         advice = "for example linearcore.proposals.sequences.UniformSequences()"
-        raise TypeError(complaint(name, "be a `SequenceProposal`", type(given).__name__, advice))
-    return given
+        raise TypeError(complaint(name, "be a `SequenceProposal`", type(proposal).__name__, advice))
+    return proposal

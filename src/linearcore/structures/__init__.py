@@ -1,4 +1,4 @@
-"""Structures: what an output is."""
+"""Output structures: tag sequences, their scores, constraints and costs."""
 
 from linearcore.structures._chain import Chain, Sites, path_score
 from linearcore.structures._constraints import Constraints

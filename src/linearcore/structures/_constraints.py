@@ -1,4 +1,4 @@
-"""Hard constraints of a tag chain: which tag may follow which, which may be first, and which last."""
+"""Hard constraints on tag sequences: allowed transitions, first tags and last tags."""
 
 import operator
 from collections.abc import Iterable
@@ -11,30 +11,30 @@ from linearcore._checks import complaint, shape
 from linearcore.structures._chain import Chain, Sites
 
 
-# Two tensors are not equal or unequal but both, entry by entry; so equality is identity.
+# Equality is identity, since comparing tensors gives a tensor and not a boolean.
 @dataclass(frozen=True, eq=False)
 class Constraints:
-    """What a sequence of tags must obey. `bio`, `bioes` and `bmes` read it off the tags' names.
+    """Allowed transitions, first tags and last tags. `bio`, `bioes` and `bmes` build them from tag names.
 
-        y obeys  ⇔  start[y_1] and transitions[y_{j−1}, y_j] for all j > 1 and end[y_L]
+        y satisfies them  ⇔  start[y_1] and transitions[y_{j−1}, y_j] for all j > 1 and end[y_L]
 
-    The tensors are not to be changed afterwards: what was found out about them is kept.
+    Do not modify the tensors afterwards, since results of `has_path` are cached.
 
     Args:
-        transitions: (|Y|, |Y|) booleans: the tag of the row may be followed by that of the column.
-        start: (|Y|,) booleans: may be the first tag.
-        end: (|Y|,) booleans: may be the last tag.
+        transitions: (|Y|, |Y|) booleans: the column's tag may follow the row's tag.
+        start: (|Y|,) booleans: the tag may be the first.
+        end: (|Y|,) booleans: the tag may be the last.
 
     Raises:
-        TypeError: if an argument is no boolean tensor.
-        ValueError: if the shapes do not fit, or if no sequence of any length obeys.
+        TypeError: if an argument is not a boolean tensor.
+        ValueError: if the shapes do not fit, or if no sequence of any length satisfies the constraints.
 
     Example:
         >>> constraints = Constraints.forbid(2, pairs=[(0, 0), (1, 1)], start=[1], end=[1])
         >>> [length for length in range(1, 8) if constraints.has_path(length)]
         [1, 3, 5, 7]
 
-    Time O(|Y|²), once; on a device it is waited for.
+    Time O(|Y|²) at construction, which synchronises with the GPU if the tensors are there.
     """
 
     transitions: Tensor
@@ -42,7 +42,7 @@ class Constraints:
     end: Tensor
 
     def __post_init__(self) -> None:
-        advice = "True allows; Constraints.forbid writes them from lists"
+        advice = "True means allowed; Constraints.forbid builds the tensors from lists"
         for name in ("transitions", "start", "end"):
             mask = getattr(self, name)
             if not isinstance(mask, Tensor):
@@ -52,24 +52,24 @@ class Constraints:
         if self.transitions.dim() != 2 or self.transitions.shape[0] != self.transitions.shape[1]:
             got = tuple(self.transitions.shape)
             raise ValueError(
-                complaint("transitions", "have shape (num_tags, num_tags)", got, "rows are followed by columns")
+                complaint("transitions", "have shape (num_tags, num_tags)", got, "entry [i, j] allows tag j after tag i")
             )
         for name in ("start", "end"):
-            shape(name, getattr(self, name), (self.num_tags,), "give one entry a tag, as many as `transitions` has rows")
-        # Before the first step any allowed first tag is reached; the sequence without tags obeys whatever there is.
-        object.__setattr__(self, "_walk", ((True,), self.start.cpu()))
+            shape(name, getattr(self, name), (self.num_tags,), "pass one entry per tag, as many as `transitions` has rows")
+        # Cache of `has_path`: the empty sequence always exists, and length 1 can end in any allowed first tag.
+        object.__setattr__(self, "_path_cache", ((True,), self.start.cpu()))
         self._require_a_path()
 
     def _require_a_path(self) -> None:
         transitions, end = self.transitions.cpu(), self.end.cpu()
-        reached = fresh = self.start.cpu()
-        while bool(fresh.any()):  # Every tag is fresh once, so that all steps together read each transition once.
-            fresh = transitions[fresh].any(0) & ~reached
-            reached = reached | fresh
+        reached = new_tags = self.start.cpu()
+        while bool(new_tags.any()):  # Every tag is new once, so all steps together read each transition once.
+            new_tags = transitions[new_tags].any(0) & ~reached
+            reached = reached | new_tags
         if not bool((reached & end).any()):
-            got = f"none from {int(self.start.sum())} possible first tags to {int(end.sum())} possible last ones"
+            got = f"none from {int(self.start.sum())} allowed first tags to {int(end.sum())} allowed last tags"
             advice = "allow a first tag, a last tag, and the transitions between them"
-            raise ValueError(complaint("constraints", "leave at least one path", got, advice))
+            raise ValueError(complaint("constraints", "allow at least one sequence", got, advice))
 
     @classmethod
     def forbid(
@@ -79,17 +79,17 @@ class Constraints:
         start: Iterable[int] = (),
         end: Iterable[int] = (),
     ) -> "Constraints":
-        """Everything is allowed but this.
+        """Creates constraints that allow everything except the listed pairs and tags.
 
         Args:
             num_tags: |Y|.
-            pairs: (a, b) where b must not follow a.
+            pairs: forbidden transitions (a, b): b must not follow a.
             start: tags that must not be first.
             end: tags that must not be last.
 
         Raises:
-            TypeError: if something is no integer, or no pair of them.
-            ValueError: if a tag is not in [0, num_tags), or if nothing is left.
+            TypeError: if a tag is not an integer, or an item of `pairs` is not a pair.
+            ValueError: if a tag is not in [0, num_tags), or if no sequence is allowed.
 
         Example:
             >>> Constraints.forbid(3, pairs=[(0, 2)], start=[2]).transitions.long()
@@ -97,9 +97,9 @@ class Constraints:
                     [1, 1, 1],
                     [1, 1, 1]])
         """
-        size = _integer("num_tags", num_tags, "count the tags")
+        size = _integer("num_tags", num_tags, "pass the number of tags")
         if size < 1:
-            raise ValueError(complaint("num_tags", "be at least 1", size, "count the tags"))
+            raise ValueError(complaint("num_tags", "be at least 1", size, "pass the number of tags"))
         transitions = torch.ones(size, size, dtype=torch.bool)
         for pair in pairs:
             try:
@@ -120,51 +120,51 @@ class Constraints:
         return len(self.transitions)
 
     def has_path(self, length: int) -> bool:
-        """Whether a sequence of that many tags obeys. The one without tags does.
+        """Returns whether a sequence of `length` tags satisfies the constraints. The empty sequence does.
 
         Raises:
-            TypeError: if `length` is no integer.
-            ValueError: if it is negative.
+            TypeError: if `length` is not an integer.
+            ValueError: if `length` is negative.
 
-        Time O(|Y|²) for each length beyond the longest asked before, O(1) up to it.
+        Time O(|Y|²) for each new length; results are cached.
         """
-        length = _integer("length", length, "count the tags of the sequence")
+        length = _integer("length", length, "pass the number of tags of the sequence")
         if length < 0:
-            raise ValueError(complaint("length", "be at least 0", length, "count the tags of the sequence"))
-        obeys, reached = self._known()
-        if length >= len(obeys):
+            raise ValueError(complaint("length", "be at least 0", length, "pass the number of tags of the sequence"))
+        has_paths, reached = self._cached_paths()
+        if length >= len(has_paths):
             transitions, end = self.transitions.cpu(), self.end.cpu()
-            answers = list(obeys)
-            while length >= len(answers):
-                answers.append(bool((reached & end).any()))
+            results = list(has_paths)
+            while length >= len(results):
+                results.append(bool((reached & end).any()))
                 reached = transitions[reached].any(0)
-            obeys = tuple(answers)
-            # Replaced as a whole: a second thread then sees the old knowledge or the new, never half of it.
-            object.__setattr__(self, "_walk", (obeys, reached))
-        return obeys[length]
+            has_paths = tuple(results)
+            # One assignment, so other threads see either the old cache or the new one.
+            object.__setattr__(self, "_path_cache", (has_paths, reached))
+        return has_paths[length]
 
-    def _known(self) -> tuple[tuple[bool, ...], Tensor]:
-        """Whether there is a path of length 0, 1, …, and the tags that may stand where the next length ends."""
-        known: tuple[tuple[bool, ...], Tensor] = self.__dict__["_walk"]
-        return known
+    def _cached_paths(self) -> tuple[tuple[bool, ...], Tensor]:
+        """Returns whether a path of length 0, 1, … exists, and the possible last tags of the next length."""
+        cache: tuple[tuple[bool, ...], Tensor] = self.__dict__["_path_cache"]
+        return cache
 
     def violations(self, tags: Tensor, sites: Sites) -> Tensor:
-        """(L, B) booleans: the tag here may not be the first, be the last, or follow the one before. False where masked.
+        """Returns booleans (L, B): the tag must not be first, last, or follow the previous tag. False where masked.
 
         Args:
-            tags: (L, B) in [0, |Y|), anything where masked.
-            sites: where they sit.
+            tags: (L, B) in [0, |Y|), arbitrary where masked.
+            sites: positions of the tags and their neighbours.
 
         Time and memory O(L·B).
         """
-        tags = tags.masked_fill(~sites.mask, 0)  # Padding is often −1 or −100, which would be looked up.
+        tags = tags.masked_fill(~sites.mask, 0)  # Padding is often −1 or −100, which is not a valid index.
         forbidden = ~self.transitions.to(tags.device)[sites.before(tags), tags]
-        wrong = sites.mask & ~sites.is_first & forbidden
-        wrong = wrong | (sites.is_first & ~self.start.to(tags.device)[tags])
-        return wrong | (sites.is_last & ~self.end.to(tags.device)[tags])
+        is_violated = sites.mask & ~sites.is_first & forbidden
+        is_violated = is_violated | (sites.is_first & ~self.start.to(tags.device)[tags])
+        return is_violated | (sites.is_last & ~self.end.to(tags.device)[tags])
 
     def apply(self, chain: Chain) -> Chain:
-        """The chain with −inf where something is forbidden. Differentiable; what is forbidden has gradient 0.
+        """Returns the chain with −inf at forbidden entries. Differentiable; forbidden entries have gradient 0.
 
         Raises:
             ValueError: if the chain has another number of tags.
@@ -178,7 +178,7 @@ class Constraints:
 
 
 def _integer(name: str, number: object, advice: str) -> int:
-    """`number` as an integer, NumPy's and one-element tensors included."""
+    """Converts `number` to int; accepts NumPy integers and one-element tensors."""
     try:
         return operator.index(number)  # type: ignore[arg-type]
     except TypeError:
@@ -186,8 +186,8 @@ def _integer(name: str, number: object, advice: str) -> int:
 
 
 def _tag(name: str, tag: object, num_tags: int) -> int:
-    """`tag` as an index. Negative ones do not count from the end: they are a mistake here more often than a wish."""
-    index = _integer(name, tag, "tags are given by their indices")
+    """Converts `tag` to an index. Negative indices raise, since they are usually mistakes."""
+    index = _integer(name, tag, "pass tag indices")
     if not 0 <= index < num_tags:
-        raise ValueError(complaint(name, f"hold tags in [0, {num_tags})", index, "tags are counted from 0"))
+        raise ValueError(complaint(name, f"hold tags in [0, {num_tags})", index, "tag indices start at 0"))
     return index

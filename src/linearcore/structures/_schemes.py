@@ -1,4 +1,4 @@
-"""Constraints read off the names of tags: BIO, BIOES and BMES."""
+"""Constraints from tag names: BIO, BIOES and BMES."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,18 +12,18 @@ from linearcore.structures._constraints import Constraints
 
 
 def bio(names: Sequence[str]) -> Constraints:
-    """The constraints of BIO tags (IOB2): B opens a segment, I goes on with it, O is outside.
+    """Returns the constraints of BIO tags (IOB2): B starts a segment, I continues it, O is outside.
 
-    I-X follows only B-X or I-X, and is never first. An I-X whose B-X is not among the names could never be used and is
-    refused: tags in the older IOB1, where B is rare, want to be rewritten first.
+    I-X must follow B-X or I-X, and is never first. An I-X without a B-X in `names` raises, since it could never be used.
+    Convert IOB1 tags, where B is rare, to IOB2 first.
 
     Args:
-        names: (|Y|) the tags in the order of their indices: "O", or a prefix, a hyphen and a type, which may hold hyphens
-            itself. A prefix alone is a tag without a type.
+        names: (|Y|) tag names in the order of their indices: "O", or a prefix, a hyphen and a type, which may contain
+            hyphens. A prefix alone is a tag without a type.
 
     Raises:
-        TypeError: if a name is no string, or the names are no sequence.
-        ValueError: if a name is outside the scheme, comes twice, or can be in no sequence.
+        TypeError: if a name is not a string, or `names` is not a sequence.
+        ValueError: if a name is not in the scheme, is repeated, or can occur in no sequence.
 
     Example:
         >>> bio(["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]).transitions.long()
@@ -39,16 +39,16 @@ def bio(names: Sequence[str]) -> Constraints:
 
 
 def bioes(names: Sequence[str]) -> Constraints:
-    """The constraints of BIOES tags: B opens a segment, I goes on with it, E closes it, S is one on its own, O is outside.
+    """Returns the constraints of BIOES tags: B starts a segment, I continues it, E ends it, S is a single tag, O is outside.
 
-    I-X and E-X follow only B-X or I-X, which only they may follow; the first tag is O, B or S, the last one O, E or S.
+    I-X and E-X must follow B-X or I-X, and only they may follow. The first tag is O, B or S; the last tag is O, E or S.
 
     Args:
-        names: (|Y|) the tags in the order of their indices, as for `bio`. O may be missing.
+        names: (|Y|) tag names in the order of their indices, as for `bio`. O is optional.
 
     Raises:
-        TypeError: if a name is no string, or the names are no sequence.
-        ValueError: if a name is outside the scheme, comes twice, or can be in no sequence.
+        TypeError: if a name is not a string, or `names` is not a sequence.
+        ValueError: if a name is not in the scheme, is repeated, or can occur in no sequence.
 
     Example:
         >>> constraints = bioes(["O", "B-PER", "I-PER", "E-PER", "S-PER"])
@@ -67,14 +67,14 @@ def bioes(names: Sequence[str]) -> Constraints:
 
 
 def bmes(names: Sequence[str]) -> Constraints:
-    """The constraints of BMES tags: `bioes` with M in the place of I, the usual tags of word segmentation.
+    """Returns the constraints of BMES tags, common in word segmentation: `bioes` with M instead of I.
 
     Args:
-        names: (|Y|) the tags in the order of their indices, as for `bio`. O may be missing.
+        names: (|Y|) tag names in the order of their indices, as for `bio`. O is optional.
 
     Raises:
-        TypeError: if a name is no string, or the names are no sequence.
-        ValueError: if a name is outside the scheme, comes twice, or can be in no sequence.
+        TypeError: if a name is not a string, or `names` is not a sequence.
+        ValueError: if a name is not in the scheme, is repeated, or can occur in no sequence.
 
     Example:
         >>> bmes(["B", "M", "E", "S"]).transitions.long()
@@ -90,14 +90,14 @@ def bmes(names: Sequence[str]) -> Constraints:
 
 @dataclass(frozen=True)
 class _Scheme:
-    """A way to write segments as tags: a prefix that says where in its segment a tag stands, and the segment's type.
+    """Tagging scheme for segments: each tag is a prefix for the position in the segment, plus the type of the segment.
 
     Attributes:
-        name: what people call it.
-        prefixes: all of them; besides them there is O.
-        inner: prefixes that go on with the segment of the tag before.
-        open: prefixes after which the segment may go on.
-        is_closed: whether it then must.
+        name: name of the scheme.
+        prefixes: all prefixes except O.
+        inner: prefixes that continue the segment of the previous tag.
+        open: prefixes after which the segment may continue.
+        is_closed: whether a segment must continue after an open prefix.
     """
 
     name: str
@@ -107,44 +107,45 @@ class _Scheme:
     is_closed: bool
 
     def read(self, names: Sequence[str]) -> Constraints:
-        """The constraints of tags with these names."""
+        """Returns the constraints of tags with these names."""
         if isinstance(names, str | Mapping):
             advice = "list the names in the order of their indices, for example [id2label[i] for i in range(n)]"
             raise TypeError(complaint("names", "be a sequence of names", type(names).__name__, advice))
         parts = [self._split(name) for name in names]
-        name, times = Counter(names).most_common(1)[0] if parts else ("", 0)
-        if times != 1:
-            got = f"{name!r} {times} times" if parts else "none"
-            raise ValueError(complaint("names", "be different names, at least one", got, "name every tag once"))
+        name, count = Counter(names).most_common(1)[0] if parts else ("", 0)
+        if count != 1:
+            got = f"{name!r} {count} times" if parts else "none"
+            raise ValueError(complaint("names", "be distinct and not empty", got, "list every tag once"))
         kinds = {kind: index for index, kind in enumerate(dict.fromkeys(kind for _, kind in parts))}
         kind = torch.tensor([kinds[kind] for _, kind in parts])
-        inner = torch.tensor([prefix in self.inner for prefix, _ in parts])
+        is_inner = torch.tensor([prefix in self.inner for prefix, _ in parts])
         is_open = torch.tensor([prefix in self.open for prefix, _ in parts])
-        free = ~is_open if self.is_closed else torch.ones_like(is_open)
-        goes_on = is_open.unsqueeze(1) & (kind.unsqueeze(1) == kind)
-        self._require_use(names, inner, is_open, goes_on)
-        return Constraints(torch.where(inner, goes_on, free.unsqueeze(1)), ~inner, free)
+        may_end = ~is_open if self.is_closed else torch.ones_like(is_open)
+        continues = is_open.unsqueeze(1) & (kind.unsqueeze(1) == kind)
+        self._check_usable(names, is_inner, is_open, continues)
+        return Constraints(torch.where(is_inner, continues, may_end.unsqueeze(1)), ~is_inner, may_end)
 
-    def _require_use(self, names: Sequence[str], inner: Tensor, is_open: Tensor, goes_on: Tensor) -> None:
-        """Raises if a tag can be in no sequence: the sign of names in another scheme."""
-        begins, ends = ~inner, ~is_open if self.is_closed else torch.ones_like(is_open)
-        for _ in names:  # As far as a segment can reach: through each of its tags once.
-            begins = begins | (inner & (goes_on & begins.unsqueeze(1)).any(0))
-            ends = ends | (goes_on & (inner & ends)).any(1)
-        dead = [name for name, used in zip(names, (begins & ends).tolist(), strict=True) if not used]
-        if dead:
-            advice = "no sequence can hold it; are the names in another scheme (IOB1 wants to be rewritten first)?"
-            raise ValueError(complaint("names", f"be usable in {self.name}", repr(dead[0]), advice))
+    def _check_usable(self, names: Sequence[str], is_inner: Tensor, is_open: Tensor, continues: Tensor) -> None:
+        """Raises if a tag can occur in no sequence, for example because the names follow another scheme."""
+        is_reachable, can_finish = ~is_inner, ~is_open if self.is_closed else torch.ones_like(is_open)
+        for _ in names:  # The longest path through a segment visits each tag once.
+            is_reachable = is_reachable | (is_inner & (continues & is_reachable.unsqueeze(1)).any(0))
+            can_finish = can_finish | (continues & (is_inner & can_finish)).any(1)
+        is_usable = (is_reachable & can_finish).tolist()
+        unusable = [name for name, usable in zip(names, is_usable, strict=True) if not usable]
+        if unusable:
+            advice = "no sequence can contain it; check the scheme of the names (convert IOB1 to IOB2 first)"
+            raise ValueError(complaint("names", f"be usable in {self.name}", repr(unusable[0]), advice))
 
     def _split(self, name: str) -> tuple[str, str]:
-        """Prefix and type; a name without a hyphen has the type ""."""
+        """Returns prefix and type; the type of a name without a hyphen is ""."""
         if not isinstance(name, str):
             raise TypeError(complaint("names", "hold strings", type(name).__name__, 'pass names such as "O" and "B-PER"'))
         prefix, hyphen, kind = name.partition("-")
         is_known = len(prefix) == 1 and prefix in self.prefixes and bool(kind) == bool(hyphen)
         if name != "O" and not is_known:
             known = f"'O' and {', '.join(map(repr, self.prefixes))} with or without a type, as in 'B-PER'"
-            advice = f"it knows {known}; rename the tag, or write the rules with Constraints.forbid"
+            advice = f"allowed are {known}; rename the tag, or use Constraints.forbid"
             raise ValueError(complaint("names", f"hold tags of {self.name}", repr(name), advice))
         return prefix, kind
 

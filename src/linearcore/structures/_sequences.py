@@ -1,4 +1,4 @@
-"""Small output spaces, written out: all tag sequences of one length, their costs and the scores a model can give them."""
+"""Enumerated output spaces: all tag sequences of one length, their costs and features."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,15 +9,15 @@ from torch import Tensor
 from linearcore._checks import complaint, one_of
 from linearcore.structures.costs import Cost, resolve_cost
 
-#: Enumerating more outputs than this is asking for a sampler.
-MOST_OUTPUTS = 20_000
+#: Largest number of outputs to enumerate.
+MAX_OUTPUTS = 20_000
 
 FAMILIES = ("free", "unary", "chain")
 
 
 @dataclass(frozen=True)
 class Sequences:
-    """All |Y|^L tag sequences of length L, in lexicographic order. With length 1 they are plain classes.
+    """All |Y|^L tag sequences of length L, in lexicographic order. With length 1 they are classes.
 
     Args:
         num_tags: |Y| ≥ 2.
@@ -28,17 +28,17 @@ class Sequences:
     length: int = 1
 
     def __post_init__(self) -> None:
-        for name, least in (("num_tags", 2), ("length", 1)):
+        for name, minimum in (("num_tags", 2), ("length", 1)):
             if not isinstance(getattr(self, name), int):
-                raise TypeError(complaint(name, "be an integer", repr(getattr(self, name)), "count the outputs"))
-            if getattr(self, name) < least:
+                raise TypeError(complaint(name, "be an integer", repr(getattr(self, name)), "for example 2"))
+            if getattr(self, name) < minimum:
                 raise ValueError(
-                    complaint(name, f"be at least {least}", getattr(self, name), "there is nothing to choose from")
+                    complaint(name, f"be at least {minimum}", getattr(self, name), "use at least two tags and one position")
                 )
-        if self.size > MOST_OUTPUTS:
-            must = f"span at most {MOST_OUTPUTS} outputs"
+        if self.size > MAX_OUTPUTS:
+            must = f"span at most {MAX_OUTPUTS} outputs"
             raise ValueError(
-                complaint("length", must, f"{self.num_tags}^{self.length} = {self.size}", "take fewer tags or sites")
+                complaint("length", must, f"{self.num_tags}^{self.length} = {self.size}", "use fewer tags or positions")
             )
 
     @property
@@ -48,21 +48,21 @@ class Sequences:
 
     @cached_property
     def outputs(self) -> Tensor:
-        """(M, L): the tags of every output."""
-        sites = torch.meshgrid(*[torch.arange(self.num_tags)] * self.length, indexing="ij")
-        return torch.stack([site.reshape(-1) for site in sites], -1)
+        """(M, L): the tags of all outputs."""
+        positions = torch.meshgrid(*[torch.arange(self.num_tags)] * self.length, indexing="ij")
+        return torch.stack([tags.reshape(-1) for tags in positions], -1)
 
     def cost(self, cost: str | Cost) -> Tensor:
-        """(M, M): ℓ(answer, truth): 1 unless equal ("zero-one"), the share of wrong sites ("hamming"), or any `Cost`."""
-        measure = resolve_cost(cost)
-        measure.check(self.num_tags)
-        return measure.between(self.outputs.unsqueeze(1), self.outputs, dtype=torch.float64)
+        """Returns ℓ(prediction, target) (M, M) of all pairs of outputs, for a cost or its name."""
+        resolved = resolve_cost(cost)
+        resolved.check(self.num_tags)
+        return resolved.between(self.outputs.unsqueeze(1), self.outputs, dtype=torch.float64)
 
     def features(self, family: str) -> Tensor:
-        """(M, D): the outputs' features; a family of scores is all h = features · θ.
+        """Returns the features (M, D) of all outputs. A family of scores is the set of all h = features · θ.
 
-        "free": any function of the output. "unary": a sum of one score a site and tag. "chain": that and one score for
-        each pair of neighbouring tags, the same at every site.
+        "free": any function of the output. "unary": a sum with one score per position and tag. "chain": "unary" plus one
+        score per pair of neighbouring tags, shared by all positions.
         """
         one_of("family", family, FAMILIES)
         if family == "free":
@@ -76,8 +76,8 @@ class Sequences:
 
     @cached_property
     def changes(self) -> Tensor:
-        """(M, L, |Y|): the index of the output that y becomes when its site j is set to v; v = y_j gives y itself."""
-        place = self.num_tags ** torch.arange(self.length - 1, -1, -1)
-        own = (self.outputs * place).sum(-1)
+        """(M, L, |Y|): index of the output that y becomes if y_j is set to v; v = y_j gives y itself."""
+        stride = self.num_tags ** torch.arange(self.length - 1, -1, -1)
+        index = (self.outputs * stride).sum(-1)
         tags = torch.arange(self.num_tags)
-        return own[:, None, None] + (tags - self.outputs.unsqueeze(-1)) * place[:, None]
+        return index[:, None, None] + (tags - self.outputs.unsqueeze(-1)) * stride[:, None]

@@ -1,4 +1,4 @@
-"""Surrogates: scalar functions of a margin, with their derivatives and declared facts."""
+"""Surrogates: scalar loss functions of a margin, with derivatives and declared properties."""
 
 from linearcore.surrogates._base import Surrogate
 from linearcore.surrogates._classical import (
@@ -22,7 +22,7 @@ from linearcore.surrogates.bases import (
     UserBase,
 )
 
-#: Surrogates without a linear core, by name, each as its default instance.
+#: Default instances of the classical surrogates by name.
 CLASSICAL: dict[str, Surrogate] = {
     "hinge": Hinge(),
     "squared-hinge": SquaredHinge(),

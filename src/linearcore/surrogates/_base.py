@@ -1,18 +1,18 @@
-"""What a surrogate is: a convex function φ of a margin u, with its derivatives and its facts.
+"""Base class of surrogates: convex functions φ of a margin u, with derivatives and declared properties.
 
-Conventions, fixed here once for the whole library:
+Conventions of the whole library:
 
-* A *margin* u is positive when the prediction is right: u = y·h for y ∈ {−1, +1}, u = s_y − s_v for scores s.
-* φ decreases through zero: φ'(0) < 0. `value` is φ, `derivative` φ', `curvature` φ''.
-* At a knot, where φ'' jumps, `curvature` gives the limit from the right, which is also what autograd gives.
-* *Facts* are attributes, not computations: constants and yes/no properties that hold on the whole line and that
-  `tests/laws` reads back and checks. An infinite constant is `math.inf`.
-* Tensors go in and come out with their dtype, device and graph; half precisions are computed in float32. Anything
-  else is taken as NumPy takes it, and NumPy comes back.
+* A *margin* u is positive if the prediction is correct: u = y·h for y ∈ {−1, +1}, u = s_y − s_v for scores s.
+* φ is decreasing at zero: φ'(0) < 0. `value` is φ, `derivative` is φ', `curvature` is φ''.
+* At a knot, where φ'' jumps, `curvature` returns the limit from the right, as autograd does.
+* Properties are declared as attributes, not computed: constants and booleans that hold for all u. `tests/laws` checks
+  them. An infinite constant is `math.inf`.
+* Tensors keep their dtype, device and graph; half precisions are computed in float32. Other inputs are converted as
+  NumPy does, and the result is NumPy.
 
-Two worked pairings. The paper's loss for a binary label is a surrogate alone: `LinearCore().value(y * h)`. For n classes it
-is a surrogate and a *form* that makes margins from scores: `multiclass_loss(scores, target, surrogate=LinearCore(),
-form="pairwise")`. Put `Logistic()` and `form="logodds"` in the same call and it is cross-entropy.
+Two examples. The paper's binary loss is a surrogate alone: `LinearCore().value(y * h)`. For n classes a *form* turns scores
+into margins: `multiclass_loss(scores, target, surrogate=LinearCore(), form="pairwise")`. With `surrogate=Logistic()` and
+`form="logodds"` the same call computes cross-entropy.
 """
 
 from abc import ABC, abstractmethod
@@ -28,21 +28,21 @@ from linearcore._typing import NumPyFloat, NumPyLike, compute_dtype
 
 
 class Surrogate(ABC):
-    """A convex surrogate φ(u) of the 0-1 loss 1[u ≤ 0], with its derivatives and declared facts.
+    """Convex surrogate φ(u) of the 0-1 loss 1[u ≤ 0], with derivatives and declared properties.
 
-    To add one, subclass it as a frozen dataclass, write the three closed forms on float32/float64 tensors and declare
-    the facts; then add an instance to `tests/cases.py`, and every law is checked on it.
+    To add a surrogate, subclass this as a frozen dataclass, implement `_value`, `_derivative` and `_curvature` for
+    float32/float64 tensors, and declare the properties. Add an instance to `tests/cases.py`; the tests check it.
 
     Attributes:
         lipschitz: sup |φ'|.
-        smoothness: sup φ'' where it exists; inf where φ' jumps.
-        is_convex, is_c1, is_c2: φ is convex, continuously differentiable once, twice.
-        is_monotone: φ never increases.
-        vanishes: φ(u) → 0 as u → ∞, so a competitor that is infinitely far away costs nothing.
-        knots: margins, in rising order, where φ is not smooth (C^∞).
-        core: the widest interval around 0 on which φ is affine, or None.
-        lines: (slope, height at 0) of straight lines whose maximum φ is; none if it is no such maximum.
-        is_proven: the facts are proven, and not only checked on a grid as those of a `UserBase` are.
+        smoothness: sup φ''; inf if φ' has a jump.
+        is_convex, is_c1, is_c2: φ is convex, once or twice continuously differentiable.
+        is_monotone: φ is non-increasing.
+        vanishes: φ(u) → 0 as u → ∞, so a competing class with score −inf adds no loss.
+        knots: margins at which φ is not C^∞, in ascending order.
+        core: the largest interval around 0 on which φ is linear (affine), or None.
+        lines: (slope, intercept) of each line if φ is a maximum of lines, otherwise empty.
+        is_proven: the declared properties are proven, not only checked on a grid as for a `UserBase`.
     """
 
     is_convex: ClassVar[bool] = True
@@ -88,8 +88,8 @@ class Surrogate(ABC):
     def bounds_zero_one(self) -> bool:
         """Whether φ(u) ≥ 1[u ≤ 0] everywhere.
 
-        φ is convex and falls through zero, so φ(0) ≥ 1 decides for u ≤ 0, and φ ≥ 0 for u > 0. With several competitors
-        it carries over to sums of φ, not to means.
+        φ is convex, φ'(0) < 0 and φ ≥ 0, so φ(0) ≥ 1 is necessary and sufficient. With several competing classes the
+        property holds for the sum of φ, but not for the mean.
         """
         return float(self.value(0.0)) >= 1.0
 
@@ -103,15 +103,15 @@ class Surrogate(ABC):
     def _curvature(self, u: Tensor) -> Tensor: ...
 
     def _value_of_difference(self, reference: Tensor, scores: Tensor, *, overwrite: bool) -> Tensor:
-        """φ(reference − scores), without a graph, in memory that the caller may overwrite; `scores` too if `overwrite`.
+        """Returns φ(reference − scores) without a graph, in new memory; may overwrite `scores` if `overwrite`.
 
-        Kernels call this on blocks, where passes over memory and temporaries are what costs. Override it to save some.
+        Kernels call this on blocks. Override it to save memory traffic and temporaries.
         """
-        # contiguous copies what a user's function may have expanded from a constant.
+        # A user's function may return an expanded constant; contiguous() copies it.
         return self._value(reference - scores).contiguous()
 
     def _derivative_of_difference(self, reference: Tensor, scores: Tensor, *, overwrite: bool) -> tuple[Tensor, float]:
-        """φ'(reference − scores) up to a factor, and the factor; otherwise as `_value_of_difference`."""
+        """Returns (t, c) with t · c = φ'(reference − scores); otherwise as `_value_of_difference`."""
         return self._derivative(reference - scores).contiguous(), 1.0
 
     @overload
@@ -119,7 +119,7 @@ class Surrogate(ABC):
     @overload
     def value(self, margin: NumPyLike) -> NumPyFloat: ...
     def value(self, margin: Tensor | NumPyLike) -> Tensor | NumPyFloat:
-        """φ(u), elementwise, any shape."""
+        """Returns φ(u), elementwise, for any shape."""
         return _evaluate(self._value, margin)
 
     @overload
@@ -127,7 +127,7 @@ class Surrogate(ABC):
     @overload
     def derivative(self, margin: NumPyLike) -> NumPyFloat: ...
     def derivative(self, margin: Tensor | NumPyLike) -> Tensor | NumPyFloat:
-        """φ'(u), elementwise, any shape; where φ has a kink, the slope on its right."""
+        """Returns φ'(u), elementwise, for any shape; at a kink the right derivative."""
         return _evaluate(self._derivative, margin)
 
     @overload
@@ -135,7 +135,7 @@ class Surrogate(ABC):
     @overload
     def curvature(self, margin: NumPyLike) -> NumPyFloat: ...
     def curvature(self, margin: Tensor | NumPyLike) -> Tensor | NumPyFloat:
-        """φ''(u), elementwise, any shape; at a knot its limit from the right."""
+        """Returns φ''(u), elementwise, for any shape; at a knot the limit from the right."""
         return _evaluate(self._curvature, margin)
 
     @overload
@@ -143,26 +143,25 @@ class Surrogate(ABC):
     @overload
     def posterior(self, margin: NumPyLike) -> NumPyFloat: ...
     def posterior(self, margin: Tensor | NumPyLike) -> Tensor | NumPyFloat:
-        """P(label = +1) for which u minimises the expected loss: φ'(−u) / (φ'(u) + φ'(−u)).
+        """Returns the P(label = +1) for which u minimises the expected loss: φ'(−u) / (φ'(u) + φ'(−u)).
 
-        Exactly ½ inside a linear core, where every margin is optimal for a fair coin: a linear-core loss does not
-        estimate probabilities there. Margins past the point where a non-monotone φ turns upwards minimise no
-        expected loss; they get 0 or 1.
+        Inside a linear core the result is exactly ½, so the loss does not estimate probabilities there. Margins at which a
+        non-monotone φ increases minimise no expected loss; the result is 0 or 1.
         """
         return _evaluate(self._posterior, margin)
 
     def _posterior(self, u: Tensor) -> Tensor:
-        against = -self._derivative(u).clamp(max=0)
-        towards = -self._derivative(-u).clamp(max=0)
-        # 1/(1 + a/b) and not b/(a + b): the slopes themselves may be infinite, their ratio then is not. Where the ratio
-        # would overflow the answer is 0, and dividing by 1 instead keeps its gradient 0 as well.
-        certain = towards <= against * torch.finfo(u.dtype).tiny
-        ratio = against / torch.where(certain, torch.ones_like(towards), towards)
-        return torch.where(certain, torch.zeros_like(towards), 1 / (1 + ratio))
+        slope = -self._derivative(u).clamp(max=0)
+        mirrored = -self._derivative(-u).clamp(max=0)
+        # 1/(1 + a/b) instead of b/(a + b): a slope may be infinite, but the ratio is finite. If the ratio would overflow,
+        # the posterior is 0; dividing by 1 then keeps its gradient 0 as well.
+        is_zero = mirrored <= slope * torch.finfo(u.dtype).tiny
+        ratio = slope / torch.where(is_zero, torch.ones_like(mirrored), mirrored)
+        return torch.where(is_zero, torch.zeros_like(mirrored), 1 / (1 + ratio))
 
 
 def _evaluate(function: Callable[[Tensor], Tensor], margin: Tensor | NumPyLike) -> Tensor | NumPyFloat:
-    """Applies a closed form written for float32/float64 tensors to whatever the user has."""
+    """Applies `function`, written for float32/float64 tensors, to a tensor or to NumPy-like input."""
     if isinstance(margin, Tensor):
         if not margin.is_floating_point():
             raise TypeError(complaint("margin", "be floating point", margin.dtype, "convert it with `.float()`"))
@@ -172,7 +171,7 @@ def _evaluate(function: Callable[[Tensor], Tensor], margin: Tensor | NumPyLike) 
         array = array.astype(np.float64)
     if array.dtype.kind != "f":
         raise TypeError(complaint("margin", "be real numbers", array.dtype, "pass a tensor, an array or a float"))
-    # A copy, because torch warns about arrays that NumPy marks read-only and refuses foreign byte orders.
+    # Copied, because torch warns about read-only arrays and rejects non-native byte orders.
     result = _evaluate(function, torch.from_numpy(np.array(array, dtype=array.dtype.newbyteorder("="), order="C")))
     out: NumPyFloat = result.numpy()[()]  # type: ignore[union-attr]
     return out

@@ -1,4 +1,4 @@
-"""The surrogates that linear-core losses are compared with, under the same interface."""
+"""Classical surrogates with the interface of `LinearCore`, for comparison."""
 
 import math
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from linearcore.surrogates._base import Surrogate
 
 @dataclass(frozen=True)
 class Hinge(Surrogate):
-    """φ(u) = (1 − u)₊, the support vector machine's loss: a linear core, but a kink at 1."""
+    """φ(u) = (1 − u)₊, the loss of support vector machines; linear for u < 1, with a kink at 1."""
 
     lipschitz: ClassVar[float] = 1.0
     smoothness: ClassVar[float] = math.inf
@@ -30,7 +30,7 @@ class Hinge(Surrogate):
         return F.relu(1 - u)
 
     def _derivative(self, u: Tensor) -> Tensor:
-        # Through `where` and not from the comparison alone, so that NaN and the graph are kept.
+        # torch.where propagates NaN and keeps the graph; the comparison alone does not.
         return torch.where(u.isnan(), u, -(u < 1).to(u.dtype))
 
     def _curvature(self, u: Tensor) -> Tensor:
@@ -39,7 +39,7 @@ class Hinge(Surrogate):
 
 @dataclass(frozen=True)
 class SquaredHinge(Surrogate):
-    """φ(u) = (1 − u)₊²."""
+    """φ(u) = (1 − u)₊², the squared hinge loss."""
 
     lipschitz: ClassVar[float] = math.inf
     smoothness: ClassVar[float] = 2.0
@@ -68,10 +68,10 @@ class SmoothedHinge(Surrogate):
              = (1 − u)² / (2γ)      for 1 − γ < u ≤ 1
              = 0                    for u > 1
 
-    For γ < 1 it *is* a linear-core surrogate: truncated quadratic base, τ = 1 − γ, sharpness 1/γ.
+    For γ < 1 it equals `LinearCore("truncated_quadratic", tau=1 − γ, sharpness=1/γ)`.
 
     Args:
-        width: γ > 0, the length of the stretch that replaces the hinge's kink.
+        width: γ > 0, length of the quadratic interval that replaces the kink of the hinge.
     """
 
     width: float = 0.5
@@ -83,7 +83,7 @@ class SmoothedHinge(Surrogate):
     vanishes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        positive("width", self.width, "pass the width of the smoothed stretch, for example 0.5")
+        positive("width", self.width, "pass the width of the quadratic interval, for example 0.5")
 
     @property
     def smoothness(self) -> float:
@@ -98,21 +98,21 @@ class SmoothedHinge(Surrogate):
         return (-math.inf, 1 - self.width) if self.width < 1 else None
 
     def _value(self, u: Tensor) -> Tensor:
-        short = F.relu(1 - u)
-        # relu takes over exactly where clamp's gradient, which includes the end point, has stopped.
-        return short.clamp(max=self.width).square() / (2 * self.width) + F.relu(short - self.width)
+        violation = F.relu(1 - u)
+        # Gradients at violation = width: clamp has 1 and relu has 0, so their sum is the correct slope.
+        return violation.clamp(max=self.width).square() / (2 * self.width) + F.relu(violation - self.width)
 
     def _derivative(self, u: Tensor) -> Tensor:
         return -F.relu(1 - u).clamp(max=self.width) / self.width
 
     def _curvature(self, u: Tensor) -> Tensor:
-        short = 1 - u
-        return ((short > 0) & (short <= self.width)).to(u.dtype) / self.width
+        violation = 1 - u
+        return ((violation > 0) & (violation <= self.width)).to(u.dtype) / self.width
 
 
 @dataclass(frozen=True)
 class Logistic(Surrogate):
-    """φ(u) = log(1 + e^{−u}); with `form="logodds"` it is cross-entropy."""
+    """φ(u) = log(1 + e^{−u}), the logistic loss; equals cross-entropy with `form="logodds"`."""
 
     lipschitz: ClassVar[float] = 1.0
     smoothness: ClassVar[float] = 0.25
@@ -135,7 +135,7 @@ class Logistic(Surrogate):
 
 @dataclass(frozen=True)
 class Exponential(Surrogate):
-    """φ(u) = e^{−u}, AdaBoost's loss; it overflows to inf where e^{−u} does (u < −88 in float32)."""
+    """φ(u) = e^{−u}, the loss of AdaBoost; overflows to inf for u < −88 in float32."""
 
     lipschitz: ClassVar[float] = math.inf
     smoothness: ClassVar[float] = math.inf
@@ -158,13 +158,13 @@ class Exponential(Surrogate):
 
 @dataclass(frozen=True)
 class ConvolutionalFenchelYoung(Surrogate):
-    """The binary convolutional Fenchel–Young loss of Cao et al. 2025 for Shannon entropy and the 0-1 loss, closed form.
+    """Binary convolutional Fenchel–Young loss of Cao et al. 2025, for Shannon entropy and the 0-1 loss, in closed form.
 
         φ(u) = log(1 + e^{1−u})             for u > 1
              = (1 − u)/2 + log 2            for |u| ≤ 1
              = log(1 + e^{−1−u}) + 1        for u < −1
 
-    It equals half the two-sided logistic `LinearCore` at τ = 1. For more classes: `analysis.fenchel_young_loss`.
+    It equals ½ · `LinearCore("logistic", tau=1, sides=2)`. For more classes use `analysis.fenchel_young_loss`.
     """
 
     lipschitz: ClassVar[float] = 1.0
@@ -177,17 +177,17 @@ class ConvolutionalFenchelYoung(Surrogate):
     core: ClassVar[tuple[float, float]] = (-1.0, 1.0)
 
     def _value(self, u: Tensor) -> Tensor:
-        # The same split into line and bend as in `LinearCore._value`, for the same reason at the knots.
+        # Split into core and tail as in `LinearCore._value`, for correct gradients at the knots.
         line = F.relu((1 - u).clamp(max=2)) / 2
-        return line - F.logsigmoid(-self._bend(u))
+        return line - F.logsigmoid(-self._tail_argument(u))
 
     def _derivative(self, u: Tensor) -> Tensor:
-        return -torch.sigmoid(self._bend(u))
+        return -torch.sigmoid(self._tail_argument(u))
 
     def _curvature(self, u: Tensor) -> Tensor:
-        bend = self._bend(u)
-        return (torch.sigmoid(bend) * torch.sigmoid(-bend)).masked_fill((u >= -1) & (u < 1), 0.0)
+        z = self._tail_argument(u)
+        return (torch.sigmoid(z) * torch.sigmoid(-z)).masked_fill((u >= -1) & (u < 1), 0.0)
 
     @staticmethod
-    def _bend(u: Tensor) -> Tensor:
+    def _tail_argument(u: Tensor) -> Tensor:
         return (1 - u).clamp(max=0) + F.relu(-1 - u)

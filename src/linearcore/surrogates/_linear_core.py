@@ -1,4 +1,4 @@
-"""The linear-core surrogate: straight around zero, any convex tail past ±τ."""
+"""The linear-core surrogate: linear near margin zero, with a convex tail beyond τ."""
 
 import math
 from dataclasses import dataclass
@@ -13,25 +13,25 @@ from linearcore.surrogates.bases import BASES, Base, resolve_base
 
 @dataclass(frozen=True, repr=False)
 class LinearCore(Surrogate):
-    """A convex, smooth surrogate that is exactly linear, with slope −1, around margin zero.
+    """Convex, smooth surrogate that is exactly linear, with slope −1, for margins near zero (the core).
 
-    With Φ the base, c = Φ(0)/Φ'(0) and sharpness 1:
+    The base Φ defines the tail. With c = Φ(0)/Φ'(0) and sharpness 1:
 
         φ(u) = τ − u + c                 in the core: u ≤ τ (one-sided), |u| ≤ τ (two-sided)
              = Φ(τ − u)/Φ'(0)            for u > τ
              = Φ(−τ − u)/Φ'(0) + 2τ      for u < −τ, two-sided only
 
-    Sharpness β replaces Φ(z) by Φ(βz)/β: the tail bends β times as fast, and φ_{τ,β}(u) = φ_{βτ,1}(βu)/β.
+    Sharpness β replaces Φ(z) by Φ(βz)/β. It scales the curvature of the tail by β, and φ_{τ,β}(u) = φ_{βτ,1}(βu)/β.
 
-    For a binary label the excess 0-1 risk is at most the excess surrogate risk divided by τ, for either side. What is
-    true with more classes depends on the form (`docs/reading-the-paper-with-care.md`, a). Prefer `Logistic` when
-    calibrated probabilities are wanted: inside the core `posterior` is ½.
+    For binary labels the excess 0-1 risk is at most the excess surrogate risk divided by τ, for `sides` 1 and 2. With more
+    classes the bound depends on the form: see section (a) of `docs/reading-the-paper-with-care.md`. Use `Logistic` for
+    calibrated probabilities, because `posterior` is ½ everywhere in the core.
 
     Args:
-        base: the tail: "logistic", "exponential", "quartic", "truncated_quadratic", "gamma", or a `Base`.
-        tau: τ > 0, where the core ends.
-        sides: 1 (the core reaches to −∞) or 2 (a steeper tail below −τ as well).
-        sharpness: β > 0.
+        base: Φ: "logistic", "exponential", "quartic", "truncated_quadratic", "gamma", or a `Base`.
+        tau: τ > 0, the margin at which the core ends.
+        sides: 1: linear for all u ≤ τ. 2: linear for |u| ≤ τ, with a steeper tail for u < −τ.
+        sharpness: β > 0, curvature factor of the tail.
 
     Example:
         >>> phi = LinearCore("truncated_quadratic", tau=1.0)
@@ -40,7 +40,7 @@ class LinearCore(Surrogate):
         >>> phi.lipschitz, phi.smoothness, phi.knots
         (1.0, 1.0, (1.0, 2.0))
 
-    Cost: a few elementwise operations and one evaluation of the base; no branch is evaluated twice.
+    Cost: a few elementwise operations and one evaluation of the base.
 
     Reference: Eqs. (1) and (2) of the paper (τ = 1), and appendix C for other τ.
     """
@@ -52,10 +52,10 @@ class LinearCore(Surrogate):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "base", resolve_base(self.base))
-        object.__setattr__(self, "tau", positive("tau", self.tau, "pass the half-width of the core, for example 1.0"))
-        one_of("sides", self.sides, (1, 2), "1 keeps the left side linear, 2 bends both")
+        object.__setattr__(self, "tau", positive("tau", self.tau, "pass the end of the linear core, for example 1.0"))
+        one_of("sides", self.sides, (1, 2), "1: linear for all u ≤ tau; 2: tails on both sides")
         object.__setattr__(self, "sides", int(self.sides))
-        sharpness = positive("sharpness", self.sharpness, "pass how fast the tail bends, for example 1.0")
+        sharpness = positive("sharpness", self.sharpness, "pass the curvature factor of the tail, for example 1.0")
         object.__setattr__(self, "sharpness", sharpness)
 
     def __repr__(self) -> str:
@@ -64,18 +64,20 @@ class LinearCore(Surrogate):
 
     @property
     def offset(self) -> float:
-        """c/β: the value that φ has at u = τ."""
+        """φ(τ) = c/β."""
         return self._base.at_zero / self._base.slope_at_zero / self.sharpness
 
     @property
     def lipschitz(self) -> float:
-        steepest = self._base.left.slope if self.sides == 1 else max(self._base.left.slope, self._base.right.slope)
-        return steepest / self._base.slope_at_zero
+        max_slope = self._base.left.slope if self.sides == 1 else max(self._base.left.slope, self._base.right.slope)
+        return max_slope / self._base.slope_at_zero
 
     @property
     def smoothness(self) -> float:
-        bent = self._base.left.curvature if self.sides == 1 else max(self._base.left.curvature, self._base.right.curvature)
-        return self.sharpness * bent / self._base.slope_at_zero
+        max_curvature = (
+            self._base.left.curvature if self.sides == 1 else max(self._base.left.curvature, self._base.right.curvature)
+        )
+        return self.sharpness * max_curvature / self._base.slope_at_zero
 
     @property
     def is_c1(self) -> bool:
@@ -109,58 +111,60 @@ class LinearCore(Surrogate):
 
     @property
     def _base(self) -> Base:
-        """The base, which `__post_init__` has resolved to an object."""
+        """The base as an object; `__post_init__` has resolved its name."""
         return self.base  # type: ignore[return-value]
 
     def _value(self, u: Tensor) -> Tensor:
-        # Eqs. (1), (2) without branches: z runs from the right tail (z < 0) through the core (0 ≤ z ≤ 2βτ) into the
-        # left tail, `line` is its part inside the core, `bend` what sticks out. Either gradient is zero exactly where
-        # the other takes over, so that autograd is right at the knots too.
+        # Eqs. (1), (2) without branches, with z = β(τ − u): right tail for z < 0, core for 0 ≤ z ≤ 2βτ, then left tail.
+        # z = line + tail_z, where `line` is z clamped to the core. At each point only one of the two has a nonzero
+        # gradient, so autograd is correct at the knots too.
         z = self._from_core_end(u)
         line = F.relu(z if self.sides == 1 else z.clamp(max=2 * self.sharpness * self.tau))
-        tail = self._base.value(self._bend(z))
+        tail = self._base.value(self._tail_z(z))
         return _times(line.add(tail, alpha=1 / self._base.slope_at_zero), 1 / self.sharpness)
 
     def _derivative(self, u: Tensor) -> Tensor:
-        bend = self._bend(self._from_core_end(u))
-        return _times(self._base.derivative(bend), -1 / self._base.slope_at_zero)
+        tail_z = self._tail_z(self._from_core_end(u))
+        return _times(self._base.derivative(tail_z), -1 / self._base.slope_at_zero)
 
     def _curvature(self, u: Tensor) -> Tensor:
         z = self._from_core_end(u)
-        core = (z > 0) if self.sides == 1 else (z > 0) & (z <= 2 * self.sharpness * self.tau)
-        # Multiplying by the mask would make NaN of an infinite curvature.
-        curvature = _times(self._base.curvature(self._bend(z)), self.sharpness / self._base.slope_at_zero)
-        return curvature.masked_fill(core, 0.0)
+        is_core = (z > 0) if self.sides == 1 else (z > 0) & (z <= 2 * self.sharpness * self.tau)
+        # masked_fill instead of a product with the mask, because 0 · inf is NaN.
+        curvature = _times(self._base.curvature(self._tail_z(z)), self.sharpness / self._base.slope_at_zero)
+        return curvature.masked_fill(is_core, 0.0)
 
     def _value_of_difference(self, reference: Tensor, scores: Tensor, *, overwrite: bool) -> Tensor:
         z = self._from_core_end_(reference, scores, overwrite)
         line = z.clamp(min=0) if self.sides == 1 else z.clamp(0, 2 * self.sharpness * self.tau)
-        bend = self._bend_(z)
-        tail = self._base.value_left_(bend) if self.sides == 1 else self._base.value(bend)
+        tail_z = self._tail_z_(z)
+        tail = self._base.value_left_(tail_z) if self.sides == 1 else self._base.value(tail_z)
         line.add_(tail, alpha=1 / self._base.slope_at_zero)
         return line if self.sharpness == 1 else line.mul_(1 / self.sharpness)
 
     def _derivative_of_difference(self, reference: Tensor, scores: Tensor, *, overwrite: bool) -> tuple[Tensor, float]:
         z = self._from_core_end_(reference, scores, overwrite)
-        return self._base.derivative(self._bend_(z)).contiguous(), -1 / self._base.slope_at_zero
+        return self._base.derivative(self._tail_z_(z)).contiguous(), -1 / self._base.slope_at_zero
 
     def _from_core_end_(self, reference: Tensor, scores: Tensor, overwrite: bool) -> Tensor:
-        """`_from_core_end` of reference − scores. τ comes last: added to a large reference it would be rounded away."""
+        """Returns β(τ − (reference − scores)). τ is added last, because rounding would lose it in a large reference."""
         z = (scores.sub_(reference) if overwrite else scores - reference).add_(self.tau)
         return z if self.sharpness == 1 else z.mul_(self.sharpness)
 
-    def _bend_(self, z: Tensor) -> Tensor:
-        """`_bend`, overwriting its argument."""
+    def _tail_z_(self, z: Tensor) -> Tensor:
+        """Returns `_tail_z(z)`; overwrites z."""
         return z.clamp_(max=0) if self.sides == 1 else z.sub_(z.clamp(0, 2 * self.sharpness * self.tau))
 
     def _from_core_end(self, u: Tensor) -> Tensor:
+        """Returns z = β(τ − u)."""
         return _times(self.tau - u, self.sharpness)
 
-    def _bend(self, z: Tensor) -> Tensor:
+    def _tail_z(self, z: Tensor) -> Tensor:
+        """Returns the part of z outside the core: 0 in the core, negative in the right tail, positive in the left."""
         right_tail = z.clamp(max=0)
         return right_tail if self.sides == 1 else right_tail + F.relu(z - 2 * self.sharpness * self.tau)
 
 
 def _times(tensor: Tensor, factor: float) -> Tensor:
-    """`tensor * factor` without a pass over memory when there is nothing to do."""
+    """Returns `tensor * factor`, without a copy if the factor is 1."""
     return tensor if factor == 1 else tensor * factor

@@ -1,20 +1,20 @@
-"""From a treebank file to a saved tagger and back: readers, encoders, training, evaluation, saved models.
+"""Sequence tagging: read treebank files, train, evaluate and save taggers.
 
-`train` and `Tagger` are what most need. Their parts are for training loops of one's own, and may change: `Vocabulary`,
-`Corpus`, `Batch` and `Bucket` turn sentences into batches; `TaggingModel`, `make_optimizer`, `rate_at` and `Stepper` train
-on them. `HEADS` lists the heads, `HeadSettings` and `ChainSettings` have their options.
+Most users need only `train` and `Tagger`. The other classes are for custom training loops and may change: `Vocabulary`,
+`Corpus`, `Batch` and `Bucket` turn sentences into batches; `TaggingModel`, `make_optimizer`, `lr_at` and `Stepper` train
+on them. `HEADS` lists the heads; `HeadSettings` and `ChainSettings` hold their options.
 """
 
 from linearcore.runtime import StoppedError
 from linearcore.tagging._batches import Bucket
-from linearcore.tagging._corpus import Batch, Corpus, Tagged, digest, split_dev
+from linearcore.tagging._corpus import Batch, Corpus, TaggedSentence, digest, split_dev
 from linearcore.tagging._evaluation_report import evaluation_report
 from linearcore.tagging._heads import HEADS, ChainSettings, Head, HeadSettings
 from linearcore.tagging._model import TaggingModel
 from linearcore.tagging._settings import Training
-from linearcore.tagging._steps import Stepper, make_optimizer, rate_at
+from linearcore.tagging._steps import Stepper, lr_at, make_optimizer
 from linearcore.tagging._tagger import Tagger
-from linearcore.tagging._training import Trained, train
+from linearcore.tagging._training import TrainingResult, train
 from linearcore.tagging._vocabulary import Vocabulary
 
 __all__ = [
@@ -27,16 +27,16 @@ __all__ = [
     "HeadSettings",
     "Stepper",
     "StoppedError",
-    "Tagged",
+    "TaggedSentence",
     "Tagger",
     "TaggingModel",
-    "Trained",
     "Training",
+    "TrainingResult",
     "Vocabulary",
     "digest",
     "evaluation_report",
+    "lr_at",
     "make_optimizer",
-    "rate_at",
     "split_dev",
     "train",
 ]

@@ -1,22 +1,22 @@
-"""Which sentences come together, and in what order."""
+"""Batches of sentences with similar length."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 
-#: Sentences are padded to a multiple of so many words, so that few shapes occur.
-ROUND = 8
+#: Sentences are padded to a multiple of this number of words, so batches have few different shapes.
+LENGTH_MULTIPLE = 8
 
 
 @dataclass(frozen=True)
 class Bucket:
-    """Sentences of one batch.
+    """The sentences of one batch.
 
     Attributes:
-        members: their places among all sentences.
-        length: the number of words to which they are padded.
-        size: the number of rows that a full batch of this length has.
+        members: indices of the sentences.
+        length: number of words to which the sentences are padded.
+        size: number of rows of a full batch of this length.
     """
 
     members: list[int]
@@ -25,22 +25,22 @@ class Bucket:
 
 
 def padded_length(words: int) -> int:
-    """The least multiple of `ROUND` that holds so many words.
+    """Returns `words` rounded up to a multiple of `LENGTH_MULTIPLE`.
 
     Example:
         >>> padded_length(1), padded_length(8), padded_length(9)
         (8, 8, 16)
     """
-    return max(1, -(-words // ROUND)) * ROUND
+    return max(1, -(-words // LENGTH_MULTIPLE)) * LENGTH_MULTIPLE
 
 
 def batches(lengths: Sequence[int], tokens: int, generator: torch.Generator | None = None) -> list[Bucket]:
-    """All sentences once, those of like length together, about `tokens` positions a batch, padding included.
+    """Returns batches of sentences with similar length that together contain each sentence once.
 
     Args:
-        lengths: of the sentences, in words.
-        tokens: positions of a batch; a longer sentence is a batch of its own.
-        generator: shuffles who comes together and when; None keeps the order, short sentences first.
+        lengths: number of words of each sentence.
+        tokens: batch size in words, padding included; a sentence with more words is a batch of its own.
+        generator: shuffles the sentences and the batches; None keeps the order, short sentences first.
 
     Example:
         >>> [(bucket.members, bucket.length) for bucket in batches([3, 20, 5, 1], tokens=16)]
@@ -48,12 +48,12 @@ def batches(lengths: Sequence[int], tokens: int, generator: torch.Generator | No
     """
     order = list(range(len(lengths))) if generator is None else torch.randperm(len(lengths), generator=generator).tolist()
     groups: dict[int, list[int]] = {}
-    for place in order:
-        groups.setdefault(padded_length(lengths[place]), []).append(place)
-    found = []
+    for index in order:
+        groups.setdefault(padded_length(lengths[index]), []).append(index)
+    buckets = []
     for length, members in sorted(groups.items()):
         size = max(1, tokens // length)
-        found += [Bucket(members[start : start + size], length, size) for start in range(0, len(members), size)]
+        buckets += [Bucket(members[start : start + size], length, size) for start in range(0, len(members), size)]
     if generator is None:
-        return found
-    return [found[place] for place in torch.randperm(len(found), generator=generator).tolist()]
+        return buckets
+    return [buckets[index] for index in torch.randperm(len(buckets), generator=generator).tolist()]

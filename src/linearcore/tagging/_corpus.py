@@ -1,4 +1,4 @@
-"""Sentences as numbers, ready to be put into batches."""
+"""Sentences as tensors, ready for batching."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -13,19 +13,19 @@ from linearcore._checks import complaint
 from linearcore.tagging._batches import Bucket
 from linearcore.tagging._model import IGNORED
 from linearcore.tagging._vocabulary import UNSEEN, Vocabulary
-from linearcore.tagging.encoders import Encoder, Numbers
+from linearcore.tagging.encoders import Encoder, WordFeatures
 
-#: A sentence: its words and their tags.
-Tagged = tuple[Sequence[str], Sequence[str]]
+#: The words of a sentence and their tags.
+TaggedSentence = tuple[Sequence[str], Sequence[str]]
 
 
 class Batch(NamedTuple):
-    """Sentences side by side, on one device.
+    """A batch of padded sentences on one device.
 
     Attributes:
-        mask: (B, L), True at words, which are in front.
-        inputs: what the encoder takes.
-        tags: (B, L), `IGNORED` at padding and at tags that training has not.
+        mask: (B, L), True at words; padding is at the end of each row.
+        inputs: keyword arguments of the encoder.
+        tags: (B, L), `IGNORED` at padding and at tags that do not occur in the training data.
     """
 
     mask: Tensor
@@ -33,80 +33,82 @@ class Batch(NamedTuple):
     tags: Tensor
 
     def to(self, device: torch.device) -> "Batch":
-        """The same on a device; from pinned memory without waiting."""
+        """Returns the batch on a device; copies from pinned memory do not synchronise with the GPU."""
         if device.type == "cpu":
             return self
-        moved = [_moved(tensor, device) for tensor in (self.mask, self.tags)]
-        return Batch(moved[0], {name: _moved(tensor, device) for name, tensor in self.inputs.items()}, moved[1])
+        inputs = {name: _to_device(tensor, device) for name, tensor in self.inputs.items()}
+        return Batch(_to_device(self.mask, device), inputs, _to_device(self.tags, device))
 
 
-def _moved(tensor: Tensor, device: torch.device) -> Tensor:
+def _to_device(tensor: Tensor, device: torch.device) -> Tensor:
     return tensor.pin_memory().to(device, non_blocking=True)
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Sentences as numbers.
+    """Sentences as tensors.
 
     Attributes:
-        numbers: each as its encoder sees it.
-        tags: (n,) each, `UNSEEN` for a tag that training has not.
+        encoder: the encoder that made the features.
+        features: word features of each sentence, from `Encoder.featurize`.
+        tags: (n,) per sentence, `UNSEEN` for a tag that does not occur in the training data.
     """
 
     encoder: Encoder
-    numbers: list[Numbers]
+    features: list[WordFeatures]
     tags: list[Tensor]
 
     @classmethod
-    def of(cls, sentences: Iterable[Tagged], vocabulary: Vocabulary, encoder: Encoder) -> "Corpus":
-        """Looks everything up, once."""
-        pairs = [(encoder.numbers(words), torch.tensor(vocabulary.encode(tags))) for words, tags in sentences]
-        return cls(encoder, [numbers for numbers, _ in pairs], [tags for _, tags in pairs])
+    def of(cls, sentences: Iterable[TaggedSentence], vocabulary: Vocabulary, encoder: Encoder) -> "Corpus":
+        """Computes word features and tag indices of all sentences, once."""
+        pairs = [(encoder.featurize(words), torch.tensor(vocabulary.encode(tags))) for words, tags in sentences]
+        return cls(encoder, [features for features, _ in pairs], [tags for _, tags in pairs])
 
     def __len__(self) -> int:
         return len(self.tags)
 
     @property
     def lengths(self) -> list[int]:
-        """Words of each sentence."""
+        """Number of words of each sentence."""
         return [len(tags) for tags in self.tags]
 
     def batch(self, bucket: Bucket, *, full: bool = False) -> Batch:
-        """The sentences of a bucket, on the CPU.
+        """Returns the sentences of a bucket, on the CPU.
 
         Args:
-            full: add empty sentences until there are `bucket.size` rows, so that one shape comes back again and again.
+            bucket: indices of the sentences and the padded length.
+            full: add empty sentences until there are `bucket.size` rows, so batches have few different shapes.
         """
         rows = [self.tags[member] for member in bucket.members]
-        numbers = [self.numbers[member] for member in bucket.members]
+        features = [self.features[member] for member in bucket.members]
         if full and len(rows) < bucket.size:
-            numbers += [self.encoder.numbers([])] * (bucket.size - len(rows))
+            features += [self.encoder.featurize([])] * (bucket.size - len(rows))
             rows += [torch.zeros(0, dtype=torch.long)] * (bucket.size - len(rows))
         tags = torch.full((len(rows), bucket.length), IGNORED)
-        found = pad_sequence(rows, batch_first=True, padding_value=IGNORED)
-        tags[:, : found.shape[1]] = found.masked_fill(found == UNSEEN, IGNORED)
+        padded = pad_sequence(rows, batch_first=True, padding_value=IGNORED)
+        tags[:, : padded.shape[1]] = padded.masked_fill(padded == UNSEEN, IGNORED)
         mask = torch.arange(bucket.length) < torch.tensor([len(row) for row in rows]).unsqueeze(-1)
-        return Batch(mask, self.encoder.collate(numbers, bucket.length), tags)
+        return Batch(mask, self.encoder.collate(features, bucket.length), tags)
 
 
-def digest(sentences: Iterable[Tagged]) -> str:
-    """A short name of the sentences: the same words and tags in the same order have the same."""
-    found = hashlib.sha256()
+def digest(sentences: Iterable[TaggedSentence]) -> str:
+    """Returns a short hash of the words and tags of the sentences, in order."""
+    sha256 = hashlib.sha256()
     for words, tags in sentences:
-        found.update("\x1f".join([*words, "\x1e", *tags, "\x1d"]).encode("utf-8", "surrogatepass"))
-    return found.hexdigest()[:16]
+        sha256.update("\x1f".join([*words, "\x1e", *tags, "\x1d"]).encode("utf-8", "surrogatepass"))
+    return sha256.hexdigest()[:16]
 
 
-def split_dev(sentences: Sequence[Tagged], every: int = 10) -> tuple[list[Tagged], list[Tagged]]:
-    """Training and dev sentences where there is one file: every tenth is held out.
+def split_dev(sentences: Sequence[TaggedSentence], every: int = 10) -> tuple[list[TaggedSentence], list[TaggedSentence]]:
+    """Splits sentences into training and validation sentences; every tenth is a validation sentence.
 
     Raises:
-        ValueError: if there are too few.
+        ValueError: if there are fewer than `every` sentences.
     """
     if len(sentences) < every:
-        advice = "pass dev sentences of your own (--dev)"
-        raise ValueError(complaint("sentences", f"be {every} at the least to hold some out", len(sentences), advice))
-    parts: tuple[list[Tagged], list[Tagged]] = ([], [])
-    for place, sentence in enumerate(sentences, 1):
-        parts[place % every == 0].append(sentence)
+        advice = "pass a validation file (--dev)"
+        raise ValueError(complaint("sentences", f"be at least {every} for a validation split", len(sentences), advice))
+    parts: tuple[list[TaggedSentence], list[TaggedSentence]] = ([], [])
+    for number, sentence in enumerate(sentences, 1):
+        parts[number % every == 0].append(sentence)
     return parts

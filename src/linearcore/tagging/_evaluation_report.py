@@ -1,24 +1,24 @@
-"""An evaluation on the terminal."""
+"""Tables of an evaluation for the terminal."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from linearcore.tagging._entities import Rates
-from linearcore.tagging._evaluation import Confusion, Evaluation, Share
+from linearcore.tagging._entities import PrecisionRecall
+from linearcore.tagging._evaluation import Confusion, CorrectCount, Evaluation
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-MOST_TAGS, MOST_CONFUSIONS = 20, 10
+MAX_TAGS, MAX_CONFUSIONS = 20, 10
 
 
 def evaluation_report(evaluation: Evaluation, all_tags: bool = False) -> "list[RenderableType]":
-    """What to print: a line that sums it up, the rates of tags, the worst confusions, the entities if there are any.
+    """Returns the parts to print: a summary line, scores per tag, frequent confusions, and scores per entity type.
 
     Args:
-        evaluation: with a sentence at least.
-        all_tags: whether all tags are listed, and not only the `MOST_TAGS` most frequent ones.
+        evaluation: an evaluation with at least one sentence.
+        all_tags: list all tags instead of the `MAX_TAGS` most frequent ones.
 
     Raises:
         ValueError: if there are no words.
@@ -27,38 +27,38 @@ def evaluation_report(evaluation: Evaluation, all_tags: bool = False) -> "list[R
         >>> evaluation = Evaluation(known_words={"a"})
         >>> evaluation.add(["a", "dog"], ["DET", "NOUN"], ["DET", "VERB"])
         >>> print(evaluation_report(evaluation)[0])
-        50.00 % of 2 words right; known words 100.00 % of 1, unknown words 0.00 % of 1; 0.00 % of 1 sentence right
+        50.00 % of 2 words correct; known words 100.00 % of 1, unknown words 0.00 % of 1; 0.00 % of 1 sentence correct
     """
     from rich.text import Text
 
     tags = evaluation.tags()
-    shown = tags if all_tags else dict(list(tags.items())[:MOST_TAGS])
+    rows = tags if all_tags else dict(list(tags.items())[:MAX_TAGS])
     parts: list[RenderableType] = [Text(summary(evaluation))]
-    title = "Tags, %" if len(shown) == len(tags) else f"The {len(shown)} most frequent of {len(tags)} tags, %"
-    parts.append(_rates_table(title, "tag", shown))
-    confusions = evaluation.confusions(MOST_CONFUSIONS)
+    title = "Tags, %" if len(rows) == len(tags) else f"The {len(rows)} most frequent of {len(tags)} tags, %"
+    parts.append(_scores_table(title, "tag", rows))
+    confusions = evaluation.confusions(MAX_CONFUSIONS)
     if confusions:
         parts.append(_confusion_table(confusions))
     if evaluation.entities is not None:
-        rates = {"all": evaluation.entities.overall()}
-        parts.append(_rates_table("Entities, %", "type", rates | _without_clash(evaluation.entities.types())))
+        overall = {"all": evaluation.entities.overall()}
+        parts.append(_scores_table("Entities, %", "type", overall | _renamed_all(evaluation.entities.types())))
     return parts
 
 
 def summary(evaluation: Evaluation) -> str:
-    """The evaluation in one line.
+    """Returns the evaluation in one line.
 
     Raises:
         ValueError: if there are no words.
     """
-    clauses = [f"{evaluation.accuracy:.2f} % of {_counted(evaluation.words.count, 'word')} right"]
-    clauses.append(f"known words {_share(evaluation.known)}, unknown words {_share(evaluation.unknown)}")
+    clauses = [f"{evaluation.accuracy:.2f} % of {_counted(evaluation.words.count, 'word')} correct"]
+    clauses.append(f"known words {_percent(evaluation.known)}, unknown words {_percent(evaluation.unknown)}")
     sentences = evaluation.sentences
-    clauses.append(f"{sentences.accuracy:.2f} % of {_counted(sentences.count, 'sentence')} right")
+    clauses.append(f"{sentences.accuracy:.2f} % of {_counted(sentences.count, 'sentence')} correct")
     unseen = evaluation.unseen_tags
     if unseen:
         words = _counted(sum(unseen.values()), "word")
-        clauses.append(f"{words} with {_counted(len(unseen), 'tag')} unseen in training, counted as wrong")
+        clauses.append(f"{words} with {_counted(len(unseen), 'tag')} not in the training data, counted as wrong")
     if evaluation.entities is not None:
         clauses.append(f"entity F1 {evaluation.entities.overall().f1:.2f} %")
     return "; ".join(clauses)
@@ -68,16 +68,16 @@ def _counted(count: int, what: str) -> str:
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
-def _share(share: Share) -> str:
-    return "none" if share.accuracy is None else f"{share.accuracy:.2f} % of {share.count:,}"
+def _percent(count: CorrectCount) -> str:
+    return "none" if count.accuracy is None else f"{count.accuracy:.2f} % of {count.count:,}"
 
 
-def _without_clash(types: Mapping[str, Rates]) -> dict[str, Rates]:
-    """Types by a name that is not that of the line of all."""
-    return {f"{kind} (type)" if kind == "all" else kind: rates for kind, rates in types.items()}
+def _renamed_all(types: Mapping[str, PrecisionRecall]) -> dict[str, PrecisionRecall]:
+    """Renames an entity type called "all", which is the name of the row of overall scores."""
+    return {f"{kind} (type)" if kind == "all" else kind: scores for kind, scores in types.items()}
 
 
-def _rates_table(title: str, what: str, rows: Mapping[str, Rates]) -> "Table":
+def _scores_table(title: str, what: str, rows: Mapping[str, PrecisionRecall]) -> "Table":
     from rich.table import Table
     from rich.text import Text
 
@@ -85,10 +85,10 @@ def _rates_table(title: str, what: str, rows: Mapping[str, Rates]) -> "Table":
     grid.add_column(what)
     for column in ("precision", "recall", "F1", "support"):
         grid.add_column(column, justify="right")
-    for name, rates in rows.items():
-        numbers = [f"{number:.2f}" for number in (rates.precision, rates.recall, rates.f1)]
-        # Text: rich reads brackets in a plain string as its own marks, and tags such as [ are real.
-        grid.add_row(Text(name), *numbers, f"{rates.support:,}")
+    for name, scores in rows.items():
+        numbers = [f"{number:.2f}" for number in (scores.precision, scores.recall, scores.f1)]
+        # `Text`, because rich interprets brackets in a string as markup, and [ may be a tag.
+        grid.add_row(Text(name), *numbers, f"{scores.support:,}")
     return grid
 
 

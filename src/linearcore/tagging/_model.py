@@ -1,4 +1,4 @@
-"""An encoder, a projection to tags, and the loss on top."""
+"""A tagging model: encoder, projection to tags, and head."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,18 +10,18 @@ from torch import Tensor, nn
 from linearcore.tagging._heads import HeadSettings
 from linearcore.tagging.encoders import Encoder
 
-#: A padded position, and a tag that training has not; torch's and Hugging Face's number for it.
+#: Index of padding and of tags that do not occur in the training data; the default `ignore_index` of PyTorch.
 IGNORED = -100
 
 
 class TaggingModel(nn.Module):
-    """Tags of sentences from an encoder's hidden states, by a linear chain or each on its own.
+    """A sequence tagger: an encoder, a linear projection and a chain head, or token cross-entropy without a chain.
 
     Args:
-        encoder: hidden states of words.
-        num_tags: |Y|.
+        encoder: computes hidden states of words.
+        num_tags: number of tags, |Y|.
         loss: "lc", "crf", "ssvm" or "ce".
-        options: of the head, as in `HeadSettings`: rank, unary, sharpness, beam.
+        options: options of the head, as in `HeadSettings`: rank, unary, sharpness, beam.
     """
 
     def __init__(self, encoder: Encoder, num_tags: int, loss: str = "lc", **options: Any) -> None:
@@ -29,35 +29,35 @@ class TaggingModel(nn.Module):
         self._settings = HeadSettings(loss, **options)
         self.encoder = encoder
         self.projection = nn.Linear(encoder.width, num_tags)
-        # What the numbers are is checked where they are read; here a look would wait for the device.
+        # Tags are checked when they are read; checking them here would synchronise with the GPU.
         self.head = self._settings.make_head(num_tags, validate=False)
-        self.beam = self._settings.width(num_tags)
+        self.beam = self._settings.beam_width(num_tags)
 
     def settings(self) -> dict[str, Any]:
-        """The arguments after `num_tags`, as JSON values."""
+        """Returns the arguments after `num_tags`, as JSON values."""
         return self._settings.head_options()
 
     def emissions(self, mask: Tensor, inputs: Mapping[str, Tensor]) -> Tensor:
-        """(B, L, |Y|)."""
-        found: Tensor = self.projection(self.encoder(mask, **inputs))
-        return found
+        """Returns the emission scores (B, L, |Y|)."""
+        scores: Tensor = self.projection(self.encoder(mask, **inputs))
+        return scores
 
     def forward(self, mask: Tensor, inputs: Mapping[str, Tensor], tags: Tensor) -> Tensor:
-        """The mean loss of a tag; `tags` (B, L) are `IGNORED` where `mask` is off."""
+        """Returns the mean loss per tag; `tags` (B, L) are `IGNORED` where `mask` is False."""
         return self.loss(self.encoder(mask, **inputs), mask, tags)
 
     def loss(self, hidden: Tensor, mask: Tensor, tags: Tensor) -> Tensor:
-        """The same from hidden states (B, L, width); apart, since a compiler has more to gain here than in an LSTM."""
+        """Returns the mean loss per tag from hidden states (B, L, width). This part is compiled; the encoder is not."""
         emissions: Tensor = self.projection(hidden)
         if self.head is None:
             return F.cross_entropy(emissions.flatten(0, 1).float(), tags.flatten(), ignore_index=IGNORED)
-        # `mask` is prefix-shaped and tells the head the same as the tags do, at less cost.
+        # The mask marks the same positions as the tags, and it is cheaper for the head to use.
         loss: Tensor = self.head.loss(emissions, tags, mask)
         return loss
 
     @torch.no_grad()
     def decode(self, mask: Tensor, inputs: Mapping[str, Tensor]) -> Tensor:
-        """(B, L): the best tags; `IGNORED` where `mask` is off."""
+        """Returns the best tags (B, L); `IGNORED` where `mask` is False."""
         emissions = self.emissions(mask, inputs).float()
         if self.head is None:
             return emissions.argmax(-1).masked_fill(~mask, IGNORED)

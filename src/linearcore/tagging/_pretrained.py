@@ -1,6 +1,6 @@
-"""Encoders and tokenizers of Hugging Face: read without pickle and without foreign code, or refused in one line.
+"""Loads Hugging Face encoders and tokenizers, without pickle and without remote code.
 
-transformers takes seconds to import and is an extra, so that it is imported when something here is called.
+transformers is an optional dependency and slow to import, so the functions import it when they are called.
 """
 
 import inspect
@@ -23,24 +23,24 @@ _ADVICE = "pass a folder with config.json, model.safetensors and tokenizer.json,
 
 
 def pretrained_encoder(path: str | Path) -> "PreTrainedModel":
-    """The encoder with its weights, in float32 and without the pooling layer that no tagger needs.
+    """Returns a pre-trained encoder in float32, without a pooling layer.
 
     Args:
         path: a local folder, or a name on the hub. Weights are read from safetensors only.
 
     Raises:
         MissingExtraError: if transformers is not installed.
-        ValueError: if there is no such model, it has a decoder, or its weights are not all there.
+        ValueError: if there is no such model, it has a decoder, or weights are missing.
     """
     require("transformers", extra="tagging")
     from transformers import AutoConfig, AutoModel
 
     is_local = Path(path).is_dir()
-    with in_one_line(path):
+    with one_line_errors(path):
         config = AutoConfig.from_pretrained(str(path), trust_remote_code=False, local_files_only=is_local)
     _require_encoder(config, path)
-    with in_one_line(path), _quiet():
-        model, found = AutoModel.from_pretrained(
+    with one_line_errors(path), _quiet():
+        model, loading_info = AutoModel.from_pretrained(
             str(path),
             config=config,
             trust_remote_code=False,
@@ -49,21 +49,23 @@ def pretrained_encoder(path: str | Path) -> "PreTrainedModel":
             output_loading_info=True,
             **_no_pooling(config),
         )
-    missing = sorted(key for key in found["missing_keys"] if "pooler" not in key)
+    missing = sorted(key for key in loading_info["missing_keys"] if "pooler" not in key)
     if missing:
-        # transformers would draw them at random and say so in a warning.
-        got = f"{len(missing)} that are not there, among them {missing[0]}"
-        raise ValueError(complaint("path", "hold all weights of the encoder", got, "are they of another model?"))
-    # Saved with the configuration, this would make a later reader build the model in half precision.
+        # transformers would initialise them at random, with a warning only.
+        got = f"{len(missing)} missing weights, among them {missing[0]}"
+        raise ValueError(
+            complaint("path", "contain all weights of the encoder", got, "check that they belong to this model")
+        )
+    # The dtype is saved with the configuration; another one would load the model in half precision.
     model.config.dtype = torch.float32
     if is_local:
-        model.config.name_or_path = ""  # A path says nothing on another machine, and may say too much.
+        model.config.name_or_path = ""  # A local path is useless on another machine and may be private.
     encoder: PreTrainedModel = model.float()
     return encoder
 
 
 def empty_encoder(config: "PretrainedConfig") -> "PreTrainedModel":
-    """An encoder of that kind with weights drawn at random, in torch's default dtype whatever the configuration says."""
+    """Returns an encoder with random weights in torch's default dtype; the dtype in the configuration is ignored."""
     from transformers import AutoModel
 
     model = AutoModel.from_config(config, trust_remote_code=False, **_no_pooling(config))
@@ -72,34 +74,34 @@ def empty_encoder(config: "PretrainedConfig") -> "PreTrainedModel":
 
 
 def pretrained_tokenizer(path: str | Path) -> "PreTrainedTokenizerFast":
-    """The tokenizer, which knows where words begin.
+    """Returns a fast tokenizer, which maps sub-words to words.
 
     Raises:
         MissingExtraError: if transformers is not installed.
-        ValueError: if there is none, or it is not a fast one.
+        ValueError: if there is no tokenizer, or it is not a fast one.
     """
     require("transformers", extra="tagging")
     from transformers import AutoTokenizer
 
     options = {"trust_remote_code": False, "use_fast": True, "local_files_only": Path(path).is_dir()}
-    with in_one_line(path):
+    with one_line_errors(path):
         tokenizer = AutoTokenizer.from_pretrained(str(path), **options)
     if not tokenizer.is_fast:
-        advice = "words are found again among sub-words only with one; save it with tokenizer.json"
+        advice = "save it as tokenizer.json; only fast tokenizers map sub-words to words"
         raise ValueError(complaint("path", "have a fast tokenizer", type(tokenizer).__name__, advice))
     if set(tokenizer.get_vocab().values()) <= set(tokenizer.all_special_ids):
-        # transformers makes up a tokenizer of special tokens where a folder has only a model.
+        # If a folder has no tokenizer, transformers creates one that has only special tokens.
         raise ValueError(
-            complaint("path", "have a tokenizer with words", "special tokens only", "copy tokenizer.json there")
+            complaint("path", "have a tokenizer with words", "special tokens only", "copy tokenizer.json to this folder")
         )
-    _begin_words_with_space(tokenizer)
-    found: PreTrainedTokenizerFast = tokenizer
-    return found
+    _enable_prefix_space(tokenizer)
+    fast_tokenizer: PreTrainedTokenizerFast = tokenizer
+    return fast_tokenizer
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the bar and the report that transformers prints about weights nobody wants, such as the pooling layer's."""
+    """Hides the progress bar of transformers and its warnings about unused weights, such as the pooling layer."""
     from transformers.utils import logging
 
     verbosity, has_bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -114,8 +116,8 @@ def _quiet() -> Iterator[None]:
 
 
 @contextmanager
-def in_one_line(path: object, must: str = _MUST, advice: str = _ADVICE) -> Iterator[None]:
-    """Whatever transformers raises over a folder or a name becomes a ValueError of one line."""
+def one_line_errors(path: object, must: str = _MUST, advice: str = _ADVICE) -> Iterator[None]:
+    """Turns every error of transformers about a folder or a name into a one-line ValueError."""
     from safetensors import SafetensorError
 
     try:
@@ -128,27 +130,27 @@ def in_one_line(path: object, must: str = _MUST, advice: str = _ADVICE) -> Itera
 def _require_encoder(config: "PretrainedConfig", path: str | Path) -> None:
     if getattr(config, "is_encoder_decoder", False):
         got = f"{config.model_type} in {str(path)!r}, which has a decoder"
-        raise ValueError(complaint("path", "be an encoder", got, "take one such as BERT, RoBERTa or DeBERTa"))
+        raise ValueError(complaint("path", "be an encoder", got, "use one such as BERT, RoBERTa or DeBERTa"))
 
 
-def _begin_words_with_space(tokenizer: "PreTrainedTokenizerBase") -> None:
-    """Makes a byte-level tokenizer take a word of a list for a word, and not for the middle of one.
+def _enable_prefix_space(tokenizer: "PreTrainedTokenizerBase") -> None:
+    """Makes a byte-level tokenizer treat each word of a list as the start of a word.
 
-    `add_prefix_space=True` is the option for this, which not every class and version of transformers heeds.
+    `add_prefix_space=True` is the option for this, but not every class and version of transformers respects it.
     """
-    cutter = tokenizer.backend_tokenizer.pre_tokenizer
-    state = {} if cutter is None else json.loads(cutter.__getstate__())
+    pre_tokenizer = tokenizer.backend_tokenizer.pre_tokenizer
+    state = {} if pre_tokenizer is None else json.loads(pre_tokenizer.__getstate__())
     parts = [part for part in (state, *state.get("pretokenizers", ())) if part.get("type") == "ByteLevel"]
     for part in parts:
         part["add_prefix_space"] = True
     if parts:
-        cutter.__setstate__(json.dumps(state).encode())
-        tokenizer.backend_tokenizer.pre_tokenizer = cutter
+        pre_tokenizer.__setstate__(json.dumps(state).encode())
+        tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizer
         tokenizer.add_prefix_space = tokenizer.init_kwargs["add_prefix_space"] = True
 
 
 def _no_pooling(config: "PretrainedConfig") -> dict[str, bool]:
-    """The option that leaves the pooling layer out, where the model has it: unused weights would be saved and decayed."""
+    """Returns the option that disables the pooling layer, if the model has one, so no unused weights are saved."""
     from transformers import MODEL_MAPPING
 
     kind = MODEL_MAPPING.get(type(config), None)

@@ -1,44 +1,46 @@
-"""How a tagger is trained."""
+"""Training settings of a tagger."""
 
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from linearcore._checks import complaint, one_of, positive
-from linearcore.tagging._heads import HEADS, HeadSettings, check_count, check_share
+from linearcore.tagging._heads import HEADS, HeadSettings, check_count, check_fraction
 
 PRECISIONS = ("auto", "fp32", "bf16")
 OPTIMIZERS = ("adam", "sgd")
-#: What is best for an encoder that starts from nothing, and for one that was trained before.
-_RATES = {"bilstm": 3e-3, "transformer": 1e-4}
-_TOKENS = {"bilstm": 800, "transformer": 1600}
+#: Defaults that depend on the encoder: a BiLSTM is trained from scratch, a transformer is fine-tuned.
+_LR = {"bilstm": 3e-3, "transformer": 1e-4}
+_BATCH_TOKENS = {"bilstm": 800, "transformer": 1600}
 _EPOCHS = {"bilstm": 12, "transformer": 4}
+#: Field names of earlier versions, which are the keys in saved taggers, checkpoints and result files.
+_FILE_KEYS = {"lr": "rate", "chain_lr_scale": "chain_rate", "weight_decay": "decay", "batch_tokens": "tokens"}
 
 
 @dataclass(frozen=True)
 class Training(HeadSettings):
-    """Everything that decides the weights, besides the data and the machine.
+    """Settings that, with the data and the machine, determine the trained weights.
 
     Attributes:
-        loss, rank, unary, sharpness, beam: of the head, as in `HeadSettings`.
+        loss, rank, unary, sharpness, beam: options of the head, as in `HeadSettings`.
         encoder: "bilstm", or "transformer:PATH" with a local folder or a name on the Hugging Face hub.
-        characters: of a BiLSTM: look at the spelling of words.
-        embedding, hidden, layers, dropout: of a BiLSTM, as in `linearcore.tagging.encoders.BiLSTM`.
-        inflate: add tags that never occur until there are so many; None adds none.
-        epochs: passes over the training sentences; None suits the encoder.
-        patience: stop after so many epochs without a better accuracy on dev.
-        rate: the largest learning rate; None suits the encoder. It rises for `warmup` of all steps, and then falls linearly
-            to zero.
-        chain_rate: the chain's own scores learn at so many times the rate; None is 1. Less than 1 keeps a low-rank chain
-            from outrunning the words while the rate is high, more than 1 suits a chain on a transformer with a small rate.
-        warmup: share of the steps.
+        characters: use prefix, suffix and shape features (BiLSTM only).
+        embedding, hidden, layers, dropout: options of `linearcore.tagging.encoders.BiLSTM`.
+        inflate: pad the tag set to this size with tags that never occur, for benchmarks; None adds none.
+        epochs: maximum number of epochs; the default None is 12 for a BiLSTM and 4 for a transformer.
+        patience: stop after this number of epochs without a better validation accuracy.
+        lr: peak learning rate; the default None is 0.003 for a BiLSTM and 0.0001 for a transformer. The learning rate
+            increases linearly during warm-up and then decreases linearly to zero.
+        chain_lr_scale: learning-rate multiplier for transition, start and end scores; None is 1. Values below 1 help
+            low-rank transitions, values above 1 a transformer with a small learning rate.
+        warmup: fraction of all steps that are warm-up.
         optimizer: "adam" (AdamW), or "sgd" with momentum 0.9.
-        decay: weight decay.
-        clip: largest norm of the gradient.
-        tokens: words of a batch, padding included; None suits the encoder.
-        precision: "fp32", "bf16" (weights stay in float32), or "auto": bf16 on a GPU that has it.
-        seed: of weights, order and dropout.
-        compiled: of losses "lc" and "ce": let torch.compile fuse the loss, which takes a while before the first steps.
-            Meant for many tags on a GPU.
+        weight_decay: weight decay.
+        clip: maximum norm of the gradient.
+        batch_tokens: batch size in words, padding included; the default None is 800 for a BiLSTM and 1600 for a transformer.
+        precision: "fp32", "bf16" (autocast; weights stay in float32), or "auto", which is bf16 on GPUs that support it.
+        seed: random seed.
+        compiled: use torch.compile for the loss ("lc" and "ce" only). Compilation takes time before the first steps and is
+            useful with many tags on a GPU.
     """
 
     encoder: str = "bilstm"
@@ -50,13 +52,13 @@ class Training(HeadSettings):
     inflate: int | None = None
     epochs: int | None = None
     patience: int = 4
-    rate: float | None = None
-    chain_rate: float | None = None
+    lr: float | None = None
+    chain_lr_scale: float | None = None
     warmup: float = 0.05
     optimizer: str = "adam"
-    decay: float = 0.01
+    weight_decay: float = 0.01
     clip: float = 5.0
-    tokens: int | None = None
+    batch_tokens: int | None = None
     precision: str = "auto"
     seed: int = 0
     compiled: bool = False
@@ -65,49 +67,50 @@ class Training(HeadSettings):
         super().__post_init__()
         head = HEADS[self.loss]
         if self.compiled and not head.can_compile:
-            advice = "it goes from one position to the next, and has nothing to gain"
+            advice = "this loss is computed position by position, and compilation does not make it faster"
             raise ValueError(complaint("compiled", f"be False with loss {self.loss!r}", True, advice))
         one_of("precision", self.precision, PRECISIONS)
         one_of("optimizer", self.optimizer, OPTIMIZERS)
         if self.encoder != "bilstm" and not self.encoder.partition("transformer:")[2]:
-            must, advice = "be bilstm or transformer:PATH", "PATH is a folder, or a name on the Hugging Face hub"
+            must, advice = "be bilstm or transformer:PATH", "PATH is a folder or a name on the Hugging Face hub"
             raise ValueError(complaint("encoder", must, repr(self.encoder), advice))
-        for name in ("inflate", "epochs", "tokens", "patience", "embedding", "hidden", "layers"):
+        for name in ("inflate", "epochs", "batch_tokens", "patience", "embedding", "hidden", "layers"):
             if getattr(self, name) is not None:
                 check_count(name, getattr(self, name))
-        if self.rate is not None:
-            positive("rate", self.rate, "for example 0.003")
-        if self.chain_rate is not None:
-            positive("chain_rate", self.chain_rate, "for example 0.1")
+        if self.lr is not None:
+            positive("lr", self.lr, "for example 0.003")
+        if self.chain_lr_scale is not None:
+            positive("chain_lr_scale", self.chain_lr_scale, "for example 0.1")
             if head.make is None:
-                must, advice = f"be None with loss {self.loss!r}", f"{head.label} has no chain: leave it out"
-                raise ValueError(complaint("chain_rate", must, self.chain_rate, advice))
+                must, advice = f"be None with loss {self.loss!r}", f"{head.label} has no transitions; omit it"
+                raise ValueError(complaint("chain_lr_scale", must, self.chain_lr_scale, advice))
         positive("clip", self.clip, "for example 5")
         for name in ("warmup", "dropout"):
-            check_share(name, getattr(self, name))
-        if not self.decay >= 0:
-            raise ValueError(complaint("decay", "not be negative", self.decay, "for example 0.01"))
+            check_fraction(name, getattr(self, name))
+        if not self.weight_decay >= 0:
+            raise ValueError(complaint("weight_decay", "not be negative", self.weight_decay, "for example 0.01"))
 
     @property
     def kind(self) -> str:
-        """Of the encoder."""
+        """The kind of encoder, "bilstm" or "transformer"."""
         return self.encoder.partition(":")[0]
 
     @property
     def path(self) -> str:
-        """Of a transformer's weights."""
+        """The folder or hub name of a transformer; empty for a BiLSTM."""
         return self.encoder.partition(":")[2]
 
-    def filled(self) -> "Training":
-        """With the encoder's defaults in the place of None."""
+    def with_defaults(self) -> "Training":
+        """Returns a copy in which None is replaced by the encoder's defaults."""
         return replace(
             self,
-            rate=_RATES[self.kind] if self.rate is None else self.rate,
-            tokens=_TOKENS[self.kind] if self.tokens is None else self.tokens,
+            lr=_LR[self.kind] if self.lr is None else self.lr,
+            batch_tokens=_BATCH_TOKENS[self.kind] if self.batch_tokens is None else self.batch_tokens,
             epochs=_EPOCHS[self.kind] if self.epochs is None else self.epochs,
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values. Where a transformer came from says nothing on another machine: of a path its last part."""
+        """Returns the settings as JSON values under the keys used in files; of a transformer's path only the last part."""
         name = self.path.rstrip("/").rpartition("/")[2]
-        return asdict(self) | {"encoder": f"{self.kind}:{name}" if name else self.kind}
+        values = {_FILE_KEYS.get(key, key): value for key, value in asdict(self).items()}
+        return values | {"encoder": f"{self.kind}:{name}" if name else self.kind}

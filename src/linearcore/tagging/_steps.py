@@ -1,4 +1,4 @@
-"""One training step of a tagger, its optimiser and its learning rate."""
+"""Optimizer, learning-rate schedule and training step of a tagger."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,52 +12,53 @@ from linearcore.tagging._model import TaggingModel
 from linearcore.tagging._settings import Training
 
 _MOMENTUM = 0.9
-#: What the optimiser calls a group's factor of the rate.
-SHARE = "share"
+#: Key of a parameter group's learning-rate multiplier.
+LR_SCALE = "lr_scale"
 
 
 def make_optimizer(model: TaggingModel, settings: Training) -> torch.optim.Optimizer:
-    """AdamW or SGD. On a GPU rates are tensors, so that captured steps see them change."""
+    """Returns AdamW or SGD. On a GPU learning rates are tensors, so captured CUDA graphs use their current values."""
     is_cuda = model.projection.weight.is_cuda
-    options: dict[str, Any] = {"lr": settings.filled().rate, "weight_decay": settings.decay, "fused": True}
-    groups = _groups(model, settings.chain_rate)
+    options: dict[str, Any] = {"lr": settings.with_defaults().lr, "weight_decay": settings.weight_decay, "fused": True}
+    groups = _groups(model, settings.chain_lr_scale)
     if is_cuda:
         for group in groups:
-            group["lr"] = torch.tensor(options["lr"] * group[SHARE], device=model.projection.weight.device)
+            group["lr"] = torch.tensor(options["lr"] * group[LR_SCALE], device=model.projection.weight.device)
     if settings.optimizer == "sgd":
         return torch.optim.SGD(groups, momentum=_MOMENTUM, **options)
     return torch.optim.AdamW(groups, capturable=is_cuda, **options)
 
 
-def _groups(model: TaggingModel, chain_rate: float | None) -> list[dict[str, Any]]:
-    """All parameters, or those of the chain in a group of their own, with their shares of the rate."""
-    if chain_rate is None or model.head is None:
-        return [{"params": list(model.parameters()), SHARE: 1.0}]
+def _groups(model: TaggingModel, chain_lr_scale: float | None) -> list[dict[str, Any]]:
+    """Returns parameter groups: one for all parameters, or two if the chain has its own learning-rate multiplier."""
+    if chain_lr_scale is None or model.head is None:
+        return [{"params": list(model.parameters()), LR_SCALE: 1.0}]
     chain = list(model.head.parameters())
-    own = {id(parameter) for parameter in chain}
-    others = [parameter for parameter in model.parameters() if id(parameter) not in own]
-    return [{"params": others, SHARE: 1.0}, {"params": chain, SHARE: chain_rate}]
+    chain_ids = {id(parameter) for parameter in chain}
+    others = [parameter for parameter in model.parameters() if id(parameter) not in chain_ids]
+    return [{"params": others, LR_SCALE: 1.0}, {"params": chain, LR_SCALE: chain_lr_scale}]
 
 
-def rate_at(step: int, steps: int, settings: Training) -> float:
-    """The learning rate of a step, counted from 0: it rises over the first `warmup` of all steps, then falls to zero."""
-    top = settings.filled().rate
-    assert top is not None
-    rising = max(1, round(settings.warmup * steps))
-    if step < rising:
-        return top * (step + 1) / rising
-    return top * max(0.0, (steps - step) / max(1, steps - rising))
+def lr_at(step: int, steps: int, settings: Training) -> float:
+    """Returns the learning rate of a step, counted from 0: linear warm-up, then linear decay to zero."""
+    peak_lr = settings.with_defaults().lr
+    assert peak_lr is not None
+    warmup_steps = max(1, round(settings.warmup * steps))
+    if step < warmup_steps:
+        return peak_lr * (step + 1) / warmup_steps
+    return peak_lr * max(0.0, (steps - step) / max(1, steps - warmup_steps))
 
 
 class Stepper:
-    """Forward, backward, clipping and update of one batch.
+    """Training step: forward, backward, gradient clipping and optimizer update of one batch.
 
     Args:
-        model, optimizer: what is trained, and how.
-        clip: the largest norm of a gradient.
-        dtype: of autocast; None computes in float32.
-        compiled: let torch.compile make the loss faster. Not the encoder, where it has little to gain from an LSTM.
-        captured: replay steps as CUDA graphs, as `linearcore.runtime.GraphStepper` does; for batches of few shapes.
+        model: the model to train.
+        optimizer: its optimizer, from `make_optimizer`.
+        clip: maximum norm of the gradient.
+        dtype: dtype of autocast; None computes in float32.
+        compiled: use torch.compile for the loss. The encoder is not compiled, because an LSTM gains little from it.
+        captured: replay steps as CUDA graphs with `linearcore.runtime.GraphStepper`; requires batches with few shapes.
     """
 
     def __init__(
@@ -76,17 +77,17 @@ class Stepper:
             self._backward,
             self._update,
             model.projection.weight.device,
-            captured=captured,
+            use_graphs=captured,
             redo_nonfinite=model.head is not None and model.head.may_underflow,
         )
 
-    def step(self, batch: Batch, rate: float) -> Tensor:
-        """Does one step and returns the mean loss of a tag, without waiting for the device."""
+    def step(self, batch: Batch, lr: float) -> Tensor:
+        """Runs one step and returns the mean loss per tag, without synchronising with the GPU."""
         for group in self.optimizer.param_groups:
             if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(rate * group[SHARE])
+                group["lr"].fill_(lr * group[LR_SCALE])
             else:
-                group["lr"] = rate * group[SHARE]
+                group["lr"] = lr * group[LR_SCALE]
         return self._graphs.step(mask=batch.mask, tags=batch.tags, **batch.inputs)
 
     def _backward(self, mask: Tensor, tags: Tensor, **inputs: Tensor) -> Tensor:
@@ -97,10 +98,10 @@ class Stepper:
         return loss.detach()
 
     def _clear(self) -> None:
-        if not self._graphs.is_captured:
+        if not self._graphs.uses_graphs:
             self.optimizer.zero_grad(set_to_none=True)
             return
-        # All graphs share one place for gradients.
+        # All CUDA graphs write to the same gradient tensors.
         for parameter in self.model.parameters():
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)

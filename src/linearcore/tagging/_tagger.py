@@ -1,4 +1,4 @@
-"""A trained tagger: saved, loaded, and asked for tags."""
+"""A trained tagger: prediction, evaluation, saving and loading."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,20 +17,20 @@ from linearcore.tagging.encoders import encoder_class
 from linearcore.tagging.readers import Sentence
 
 KIND = "tagger"
-#: How many sentences are read ahead, to be put into batches of like length; memory does not grow beyond them.
-_AHEAD = 512
+#: Number of sentences read at a time and sorted into batches of similar length; it bounds the memory.
+_CHUNK_SENTENCES = 512
 
 Item = TypeVar("Item")
 
 
 class Tagger:
-    """Tags for words. Made by `linearcore tag train`, or by `linearcore.tagging.train`; loaded with `Tagger.load`.
+    """A trained sequence tagger, made by `linearcore tag train` or `linearcore.tagging.train` and loaded by `Tagger.load`.
 
     Args:
         model: encoder, projection and head.
-        vocabulary: of the training sentences.
-        columns: which columns of a file the tags are, in the words of `--tag`.
-        told: how it was trained, as JSON values.
+        vocabulary: words and tags of the training sentences.
+        columns: the tag columns of a file, in the syntax of `--tag`.
+        metadata: training settings and results, as JSON values.
 
     Example:
         >>> from linearcore.tagging.encoders import BiLSTM
@@ -41,75 +41,75 @@ class Tagger:
     """
 
     def __init__(
-        self, model: TaggingModel, vocabulary: Vocabulary, columns: str, told: Mapping[str, Any] | None = None
+        self, model: TaggingModel, vocabulary: Vocabulary, columns: str, metadata: Mapping[str, Any] | None = None
     ) -> None:
         self.model = model
         self.vocabulary = vocabulary
         self.columns = columns
-        self.told = dict(told or {})
+        self.metadata = dict(metadata or {})
 
     @property
     def device(self) -> torch.device:
-        """Where it computes."""
+        """The device of the model."""
         return self.model.projection.weight.device
 
     def to(self, device: str | torch.device) -> "Tagger":
-        """Moves it, in place."""
+        """Moves the model to a device, in place, and returns the tagger."""
         self.model.to(device)
         return self
 
     def tag(self, words: Sequence[str]) -> list[str]:
-        """The tags of one sentence, a tag a word.
+        """Returns the tags of one sentence, one per word.
 
         Raises:
-            TypeError: if `words` is one string.
+            TypeError: if `words` is a string.
         """
         if isinstance(words, str):
-            raise TypeError(complaint("words", "be a list of words", "one string", "split it, for example words.split()"))
+            raise TypeError(complaint("words", "be a list of words", "a string", "split it, for example words.split()"))
         return next(self.tag_all([words]))
 
-    def tag_all(self, sentences: Iterable[Sequence[str]], tokens: int = 4096) -> Iterator[list[str]]:
-        """The tags of each sentence, in order; any number of sentences, in memory for a few hundred of them.
+    def tag_all(self, sentences: Iterable[Sequence[str]], batch_tokens: int = 4096) -> Iterator[list[str]]:
+        """Yields the tags of each sentence, in order. The input is streamed, so memory does not grow with it.
 
         Args:
-            sentences: of words.
-            tokens: words of a batch, padding included.
+            sentences: lists of words.
+            batch_tokens: batch size in words, padding included.
         """
-        for ahead in _chunks(sentences):
-            yield from self._tags(ahead, tokens)
+        for chunk in _chunks(sentences):
+            yield from self._predict(chunk, batch_tokens)
 
-    def tagged(self, sentences: Iterable[Sentence], tokens: int = 4096) -> Iterator[tuple[Sentence, list[str]]]:
-        """Sentences as `linearcore.tagging.readers` reads them, each with its tags."""
-        for ahead in _chunks(sentences):
-            yield from zip(ahead, self._tags([sentence.words for sentence in ahead], tokens), strict=True)
+    def tag_sentences(self, sentences: Iterable[Sentence], batch_tokens: int = 4096) -> Iterator[tuple[Sentence, list[str]]]:
+        """Yields each sentence with its predicted tags, for sentences from `linearcore.tagging.readers`."""
+        for chunk in _chunks(sentences):
+            yield from zip(chunk, self._predict([sentence.words for sentence in chunk], batch_tokens), strict=True)
 
     def evaluation(self) -> Evaluation:
-        """An empty one, which knows the words and tags of training."""
+        """Returns an empty `Evaluation` with the training vocabulary."""
         return Evaluation(self.vocabulary.word_numbers, self.vocabulary.tag_numbers)
 
     def evaluate(self, sentences: Iterable[Sentence]) -> Evaluation:
-        """Compares with the tags that the sentences have."""
-        found = self.evaluation()
-        for sentence, tags in self.tagged(sentences):
-            found.add(sentence.words, sentence.tags or [], tags)
-        return found
+        """Compares predicted tags with the tags of the sentences."""
+        evaluation = self.evaluation()
+        for sentence, tags in self.tag_sentences(sentences):
+            evaluation.add(sentence.words, sentence.tags or [], tags)
+        return evaluation
 
-    def _tags(self, sentences: Sequence[Sequence[str]], tokens: int) -> list[list[str]]:
+    def _predict(self, sentences: Sequence[Sequence[str]], batch_tokens: int) -> list[list[str]]:
         self.model.eval()
-        found: list[list[str]] = [[] for _ in sentences]
+        predictions: list[list[str]] = [[] for _ in sentences]
         corpus = Corpus.of(((words, [""] * len(words)) for words in sentences), self.vocabulary, self.model.encoder)
-        for bucket in batches(corpus.lengths, tokens):
+        for bucket in batches(corpus.lengths, batch_tokens):
             batch = corpus.batch(bucket).to(self.device)
             rows = self.model.decode(batch.mask, batch.inputs).tolist()
             for member, row in zip(bucket.members, rows, strict=True):
-                found[member] = [self.vocabulary.tags[tag] for tag in row[: len(sentences[member])]]
-        return found
+                predictions[member] = [self.vocabulary.tags[tag] for tag in row[: len(sentences[member])]]
+        return predictions
 
     def save(self, folder: str | Path) -> None:
-        """Writes safetensors and JSON into `folder`, to be loaded anywhere.
+        """Writes the tagger as safetensors and JSON into `folder`; the folder can be copied to another machine.
 
         Raises:
-            OSError: if it cannot be written.
+            OSError: if the folder cannot be written.
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -122,7 +122,12 @@ class Tagger:
         write_store(
             folder,
             KIND,
-            settings={"columns": self.columns, "encoder": encoder.kind, "model": self.model.settings(), "told": self.told},
+            settings={
+                "columns": self.columns,
+                "encoder": encoder.kind,
+                "model": self.model.settings(),
+                "told": self.metadata,
+            },
             documents={"encoder": encoder_settings, "vocabulary": self.vocabulary.to_json()},
             tensors=self.model.state_dict(),
             files=files,
@@ -130,10 +135,10 @@ class Tagger:
 
     @classmethod
     def load(cls, folder: str | Path, device: str | torch.device = "cpu") -> "Tagger":
-        """What `save` wrote.
+        """Returns the tagger that `save` wrote.
 
         Raises:
-            StoreError: in one line, if the folder is no saved tagger, or damaged.
+            StoreError: if the folder is not a saved tagger, or is damaged.
             MissingExtraError: if its encoder needs a package that is not installed.
         """
         folder = Path(folder)
@@ -153,17 +158,17 @@ class Tagger:
 
 
 def _chunks(items: Iterable[Item]) -> Iterator[list[Item]]:
-    """So many at a time. If reading fails, what was read before still comes, and then the error."""
-    ahead: list[Item] = []
+    """Yields lists of `_CHUNK_SENTENCES` items. If reading fails, the items before the error are still yielded."""
+    chunk: list[Item] = []
     try:
         for item in items:
-            ahead.append(item)
-            if len(ahead) == _AHEAD:
-                yield ahead
-                ahead = []
+            chunk.append(item)
+            if len(chunk) == _CHUNK_SENTENCES:
+                yield chunk
+                chunk = []
     except GeneratorExit:
         raise
     except Exception:
-        yield ahead
+        yield chunk
         raise
-    yield ahead
+    yield chunk

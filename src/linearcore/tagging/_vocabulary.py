@@ -1,4 +1,4 @@
-"""Words and tags of the training sentences, and their numbers."""
+"""Words and tags of the training sentences."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -8,18 +8,18 @@ from typing import Any
 
 from linearcore._checks import complaint
 
-#: The tag of a gold label that training has never seen; it equals no prediction.
+#: Index of a gold tag that does not occur in the training data; it differs from every prediction.
 UNSEEN = -1
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What the training sentences hold.
+    """Words and tags of the training sentences.
 
     Attributes:
-        words: distinct words, most frequent first.
-        counts: how often each occurs.
-        tags: distinct tags, in the order of their first occurrence; a tag's number is its place here.
+        words: distinct words, the most frequent first.
+        counts: number of occurrences of each word.
+        tags: distinct tags, in the order of their first occurrence; the index of a tag is its position in this list.
     """
 
     words: list[str]
@@ -28,57 +28,59 @@ class Vocabulary:
 
     @classmethod
     def of(cls, sentences: Iterable[tuple[Sequence[str], Sequence[str]]]) -> "Vocabulary":
-        """That of sentences given as (words, tags)."""
-        words: Counter[str] = Counter()
-        tags: dict[str, None] = {}
-        for own_words, own_tags in sentences:
-            words.update(own_words)
-            tags.update(dict.fromkeys(own_tags))
-        # Sorted by hand, so that equal counts have an order that does not hang on the order of sentences.
-        ranked = sorted(words.items(), key=lambda item: (-item[1], item[0]))
-        return cls([word for word, _ in ranked], [count for _, count in ranked], list(tags))
+        """Returns the vocabulary of sentences given as (words, tags)."""
+        word_counts: Counter[str] = Counter()
+        all_tags: dict[str, None] = {}
+        for words, tags in sentences:
+            word_counts.update(words)
+            all_tags.update(dict.fromkeys(tags))
+        # Ties are broken by the word, so the order of words does not depend on the order of sentences.
+        ranked = sorted(word_counts.items(), key=lambda item: (-item[1], item[0]))
+        return cls([word for word, _ in ranked], [count for _, count in ranked], list(all_tags))
 
-    def inflated(self, size: int, parts: int = 1) -> "Vocabulary":
-        """The same with tags that never occur, until there are `size`: the paper's way to many tags.
+    def inflate(self, size: int, num_columns: int = 1) -> "Vocabulary":
+        """Returns a copy padded to `size` tags with tags that never occur, as in the paper's experiment.
 
         Args:
-            size: the number of tags in the end.
-            parts: how many columns a tag has, which is as many words.
+            size: the new number of tags.
+            num_columns: number of columns that form a tag, and so of space-separated parts of each new tag.
 
         Raises:
-            ValueError: if there are more than `size` already.
+            ValueError: if there are more than `size` tags already.
         """
         if size < len(self.tags):
-            advice = "name the number of tags that there should be in the end"
-            raise ValueError(complaint("inflate", f"be at least {len(self.tags)}, the tags in the data", size, advice))
-        taken, number = set(self.tags), 0
+            advice = "pass the total number of tags"
+            raise ValueError(
+                complaint("inflate", f"be at least {len(self.tags)}, the number of tags in the data", size, advice)
+            )
+        existing, number = set(self.tags), 0
         extra: list[str] = []
         while len(self.tags) + len(extra) < size:
             number += 1
-            name = " ".join([f"never-{number:04d}"] * parts)
-            if name not in taken:
+            name = " ".join([f"never-{number:04d}"] * num_columns)
+            if name not in existing:
                 extra.append(name)
         return Vocabulary(self.words, self.counts, [*self.tags, *extra])
 
     @cached_property
     def word_numbers(self) -> dict[str, int]:
-        """From a word to its place."""
+        """Index of each word."""
         return {word: number for number, word in enumerate(self.words)}
 
     @cached_property
     def tag_numbers(self) -> dict[str, int]:
-        """From a tag to its number."""
+        """Index of each tag."""
         return {tag: number for number, tag in enumerate(self.tags)}
 
     def encode(self, tags: Sequence[str]) -> list[int]:
-        """Tags as numbers, `UNSEEN` for those that training has not."""
+        """Returns the index of each tag, `UNSEEN` for tags that do not occur in the training data."""
         return [self.tag_numbers.get(tag, UNSEEN) for tag in tags]
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values, which `from_json` takes."""
+        """Returns JSON values for `from_json`."""
         return {"words": self.words, "counts": self.counts, "tags": self.tags}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Vocabulary":
-        """What `to_json` gave."""
+        """Returns the vocabulary from the values of `to_json`."""
         return cls(value["words"], value["counts"], value["tags"])

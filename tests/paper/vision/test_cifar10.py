@@ -101,7 +101,7 @@ def test_a_pickle_that_would_run_something_is_refused(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "write, name, content, message",
     [
-        (write_sheets, "data_batch_2.webp", b"RIFF", "`data_batch_2.webp` must be a picture, got a damaged file"),
+        (write_sheets, "data_batch_2.webp", b"RIFF", "`data_batch_2.webp` must be an image, got a damaged file"),
         (write_sheets, "data_batch_2.labels.u8", bytes(9), "`data_batch_2.webp` must be a square of tiles .* 64 × 64 for 9"),
         (write_sheets, "data_batch_2.labels.u8", bytes(5), "one for each label, got 64 × 64 for 5 labels"),
         (
@@ -153,7 +153,7 @@ def test_a_download_is_checked_and_unpacked_and_nothing_else_is_written(tmp_path
     url, md5 = archive(tmp_path / "cifar.tar.gz", extra=[("../escaped", b"x"), ("readme.html", b"x")])
     monkeypatch.setattr(_cifar10, "_URL", url)
     monkeypatch.setattr(_cifar10, "_MD5", md5)
-    monkeypatch.setattr(_cifar10, "_IN_A_FILE", COUNT)
+    monkeypatch.setattr(_cifar10, "_IMAGES_PER_FILE", COUNT)
     found = cifar10(tmp_path / "data", download=True)
     assert len(found.train) == 5 * COUNT and int(found.train.labels.max()) == 1
     assert not (tmp_path / "escaped").exists()
@@ -170,7 +170,7 @@ def test_a_wrong_or_missing_archive_leaves_nothing_behind(tmp_path):
     cases = [
         (url, "0" * 32, STEMS, f"must have the MD5 {'0' * 32}, got {md5}"),
         (url, md5, ["another"], "must hold another, got an archive without"),
-        ((tmp_path / "nothing").as_uri(), md5, [], "could not be fetched .*; put the files there by other means"),
+        ((tmp_path / "nothing").as_uri(), md5, [], "could not be fetched .*; download the files"),
         ("http://localhost:9/nothing", md5, [], "could not be fetched"),
     ]
     (tmp_path / "plain").write_bytes(b"no archive")

@@ -4,7 +4,7 @@ import torch.nn.functional as F
 
 from linearcore.losses.baselines import EarlyLearning
 from linearcore_paper.vision import _evaluation
-from linearcore_paper.vision._evaluation import mean_loss, right_of, scores_of
+from linearcore_paper.vision._evaluation import count_correct, mean_loss, scores_of
 from linearcore_paper.vision._losses import SampleLoss
 from linearcore_paper.vision._result import new_network
 from linearcore_paper.vision._views import Normal
@@ -26,7 +26,7 @@ def test_scores_use_running_statistics_and_leave_everything_as_it_was(monkeypatc
 
 
 def test_right_ones_are_counted():
-    assert int(right_of(torch.tensor([[1.0, 2.0], [3.0, 0.0], [0.0, 1.0]]), torch.tensor([1, 1, 1]))) == 2
+    assert int(count_correct(torch.tensor([[1.0, 2.0], [3.0, 0.0], [0.0, 1.0]]), torch.tensor([1, 1, 1]))) == 2
 
 
 def test_the_mean_loss_weighs_an_uneven_last_batch_rightly(monkeypatch):

@@ -38,17 +38,17 @@ def test_images_and_labels_are_read(tmp_path, read, place, packed):
 @pytest.mark.parametrize(
     "name, content, message",
     [
-        ("train-images-idx3-ubyte", idx(IMAGES["train"])[:-1], "must hold 3920 bytes after its beginning, got 3919"),
+        ("train-images-idx3-ubyte", idx(IMAGES["train"])[:-1], "must hold 3920 bytes after its header, got 3919"),
         (
             "train-images-idx3-ubyte",
             idx(LABELS["train"]),
             "must be an IDX file of bytes with 3 dimensions, got .*00 00 08 01",
         ),
-        ("train-images-idx3-ubyte", b"", "got a beginning of nothing"),
-        ("t10k-labels-idx1-ubyte", idx(LABELS["train"]), "`t10k-labels-idx1-ubyte` must hold a label below 10 an image"),
+        ("train-images-idx3-ubyte", b"", "got the header of length 0"),
+        ("t10k-labels-idx1-ubyte", idx(LABELS["train"]), "`t10k-labels-idx1-ubyte` must hold a label below 10"),
         ("t10k-labels-idx1-ubyte", idx(np.array([1, 10], np.uint8)), "got 2 for 2 images, the largest 10"),
         ("t10k-labels-idx1-ubyte", None, "`folder` must hold t10k-labels-idx1-ubyte or t10k-labels-idx1-ubyte.gz"),
-        ("t10k-labels-idx1-ubyte.gz", b"no gzip", "`t10k-labels-idx1-ubyte.gz` must be packed by gzip"),
+        ("t10k-labels-idx1-ubyte.gz", b"no gzip", "`t10k-labels-idx1-ubyte.gz` must be compressed by gzip"),
     ],
 )
 def test_damaged_files_are_named_in_one_line(tmp_path, name, content, message):

@@ -51,10 +51,10 @@ def test_a_module_is_copied_and_what_it_remembers_is_its_state():
 @pytest.mark.parametrize(
     "loss, message",
     [
-        (lambda scores: scores, r"`loss` must take scores \(B, C\) and labels \(B,\) .*, got TypeError"),
+        (lambda scores: scores, r"`loss` must accept scores \(B, C\) and labels \(B,\) .*, got TypeError"),
         (lambda scores, labels: scores, r"got shape \(2, 3\); pass reduction='none'"),
-        (lambda scores, labels: 1.0, "`loss` must take .*, got float"),
-        (EarlyLearning(4, 3), "got IndexError.*; it was tried on 2 samples of 3 classes at the places 0 and 4"),
+        (lambda scores, labels: 1.0, "`loss` must accept .*, got float"),
+        (EarlyLearning(4, 3), "got IndexError.*; .* 2 samples of 3 classes with indices 0 and 4"),
         (EarlyLearning(5, 2), r"^`history` must have shape \(2, 3\)"),
     ],
 )

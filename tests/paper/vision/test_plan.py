@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from linearcore_paper.vision import Recipe
-from linearcore_paper.vision._plan import REACH, epoch_plan, epoch_rates
+from linearcore_paper.vision._plan import MAX_SHIFT, epoch_plan, epoch_rates
 
-RECIPE = Recipe(batch=16, epochs=4, rate=1.0)
+RECIPE = Recipe(batch=16, epochs=4, lr=1.0)
 
 
 def rates(steps, recipe):
@@ -23,7 +23,7 @@ def test_an_epoch_sees_each_image_once_and_full_batches_only():
 def test_moves_reach_every_place_alike_and_half_are_mirrored():
     _, down, right, flip = epoch_plan(90_000, replace(RECIPE, batch=1), epoch=0)
     for moved in (down, right):
-        counts = torch.bincount(moved + REACH, minlength=9)
+        counts = torch.bincount(moved + MAX_SHIFT, minlength=9)
         assert len(counts) == 9 and counts.tolist() == pytest.approx([10_000] * 9, rel=0.05)
     assert flip.double().mean() == pytest.approx(0.5, abs=0.01) and set(flip.tolist()) == {0, 1}
     assert abs(float(torch.corrcoef(torch.stack([down, right, flip]).double())[0, 1])) < 0.02
@@ -31,7 +31,7 @@ def test_moves_reach_every_place_alike_and_half_are_mirrored():
 
 def test_a_plan_depends_on_seed_and_epoch_alone():
     one = epoch_plan(50, RECIPE, epoch=3)
-    assert torch.equal(one, epoch_plan(50, replace(RECIPE, rate=0.3, network="small", decay=0.0), epoch=3))
+    assert torch.equal(one, epoch_plan(50, replace(RECIPE, lr=0.3, network="small", weight_decay=0.0), epoch=3))
     assert not torch.equal(one, epoch_plan(50, RECIPE, epoch=2))
     assert not torch.equal(one, epoch_plan(50, replace(RECIPE, seed=1), epoch=3))
     assert not torch.equal(epoch_plan(50, replace(RECIPE, seed=1), epoch=2), one)
@@ -59,4 +59,4 @@ def test_the_rate_can_rise_first_fall_linearly_or_stay():
     assert rising[:5] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
     assert rising[5] == pytest.approx(1.0) and rising[-1] == pytest.approx((1 + math.cos(math.pi * 14 / 15)) / 2)
     assert rates(5, replace(RECIPE, schedule="linear")) == pytest.approx([1 - step / 20 for step in range(20)])
-    assert rates(5, replace(RECIPE, schedule="constant", rate=0.25)) == [0.25] * 20
+    assert rates(5, replace(RECIPE, schedule="constant", lr=0.25)) == [0.25] * 20

@@ -19,7 +19,7 @@ def done(run):
 
 @pytest.mark.parametrize("network", ["small", "resnet18"])
 def test_a_run_learns(network):
-    recipe = Recipe(network, width=8, epochs=6, batch=16, rate=0.05)
+    recipe = Recipe(network, width=8, epochs=6, batch=16, lr=0.05)
     run = done(Run(toy(240), LOSS, recipe, test=TEST, validation=WRONG))
     assert run.history[-1]["test_accuracy"] > 90 and run.history[-1]["validation_accuracy"] < 10
     assert run.history[-1]["loss"] < run.history[0]["loss"]
@@ -128,10 +128,10 @@ def test_after_the_end_nothing_more_can_be_done():
     run = Run(DATA, LOSS, SHORT)
     with pytest.raises(ValueError, match="`run` must be done, got 0 of 3 epochs"):
         run.result()
-    with pytest.raises(ValueError, match="`run` must be at work"):
+    with pytest.raises(ValueError, match="`run` must be started and not finished"):
         run.step()
     done(run)
-    with pytest.raises(ValueError, match="`run` must be at work"):
+    with pytest.raises(ValueError, match="`run` must be started and not finished"):
         run.epoch()
     assert without_time(run.history) == without_time(run.result().history)
 
@@ -165,11 +165,11 @@ def test_a_gpu_that_is_not_there_is_refused():
         (TEST.images.float(), TypeError, "`images` must be torch.uint8, got torch.float32"),
         (TEST.images.numpy(), TypeError, "`images` must be a torch tensor, got ndarray"),
         (TEST, TypeError, "`images` must be a torch tensor, got Images; pass its `images`"),
-        (TEST.images[0], ValueError, r"`images` must have shape .*, got \(3, 8, 8\); one image is `image\[None\]`"),
+        (TEST.images[0], ValueError, r"`images` must have shape .*, got \(3, 8, 8\); pass one image as `image\[None\]`"),
         (
             TEST.images[:, :1],
             ValueError,
-            r"`images` must have shape \(N, 3, height, width\), got \(41, 1, 8, 8\); give as many",
+            r"`images` must have shape \(N, 3, height, width\), got \(41, 1, 8, 8\); pass as many",
         ),
         (TEST.images.permute(0, 2, 3, 1), ValueError, r"got \(41, 8, 8, 3\); move the channels"),
     ],

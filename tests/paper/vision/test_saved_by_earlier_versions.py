@@ -35,7 +35,7 @@ def test_a_finished_run_is_read_and_found_by_its_name(saved):
 
 
 def test_an_unfinished_run_goes_on(saved):
-    with pytest.raises(StoreError, match="holds a training run that is not finished; go on with the command that began it"):
+    with pytest.raises(StoreError, match="contains an unfinished training run"):
         Trained.load(saved / "image-run-unfinished")
     found = train(DATA, LOSS, RECIPE, loss_name=NAME, out=saved / "image-run-unfinished")
     assert found.resumed == (2, 0)

@@ -8,13 +8,13 @@ from linearcore_paper.vision import Recipe
 def test_the_defaults_are_the_papers():
     recipe = Recipe()
     assert (recipe.network, recipe.width, recipe.epochs, recipe.batch) == ("resnet18", 64, 50, 128)
-    assert (recipe.rate, recipe.momentum, recipe.nesterov, recipe.decay) == (0.1, 0.9, False, 5e-4)
+    assert (recipe.lr, recipe.momentum, recipe.nesterov, recipe.weight_decay) == (0.1, 0.9, False, 5e-4)
     assert (recipe.schedule, recipe.warmup, recipe.augment, recipe.loss_scale) == ("cosine", 0.0, True, 1.0)
 
 
 def test_it_survives_json():
     recipe = Recipe("small", epochs=7, nesterov=True)
-    assert Recipe(**json.loads(json.dumps(recipe.to_json()))) == recipe
+    assert Recipe.from_json(json.loads(json.dumps(recipe.to_json()))) == recipe
 
 
 @pytest.mark.parametrize(
@@ -26,9 +26,9 @@ def test_it_survives_json():
         ({"epochs": 0}, "`epochs` must be a positive integer, got 0"),
         ({"batch": 1.5}, "`batch` must be a positive integer, got 1.5"),
         ({"width": True}, "`width` must be a positive integer, got True"),
-        ({"rate": -0.1}, "`rate` must be a positive number, got -0.1"),
+        ({"lr": -0.1}, "`lr` must be a positive number, got -0.1"),
         ({"loss_scale": 0}, "`loss_scale` must be a positive number, got 0"),
-        ({"decay": -1}, "`decay` must be a number in"),
+        ({"weight_decay": -1}, "`weight_decay` must be a number in"),
         ({"momentum": 1.0}, "`momentum` must be below 1"),
         ({"warmup": 1.2}, "`warmup` must be a number in"),
         ({"seed": -1}, "`seed` must be an integer in"),

@@ -13,7 +13,7 @@ from linearcore_paper.vision._losses import SampleLoss
 from linearcore_paper.vision._plan import epoch_plan, epoch_rates
 from linearcore_paper.vision._result import new_network
 from linearcore_paper.vision._steps import Stepper
-from linearcore_paper.vision._views import Normal, as_pixels, cropped
+from linearcore_paper.vision._views import Normal, as_pixels, crop
 from tests.paper.vision.toy_images import LOSS, SHORT, toy
 
 DATA = toy(70).to("cpu")
@@ -29,7 +29,7 @@ def stepper_of(recipe, loss=LOSS):
 
 RECIPES = [
     SHORT,
-    replace(SHORT, decay=0.3),
+    replace(SHORT, weight_decay=0.3),
     replace(SHORT, momentum=0.0),
     replace(SHORT, nesterov=True),
     replace(SHORT, loss_scale=3.0),
@@ -44,13 +44,13 @@ def test_steps_are_those_of_a_plain_loop(recipe):
     network = copy.deepcopy(stepper.network).to(memory_format=torch.contiguous_format).train()
     plan, rates = epoch_plan(len(DATA), recipe, 0), epoch_rates(stepper.steps, recipe, 0)
     optimizer = torch.optim.SGD(
-        network.parameters(), lr=1.0, momentum=recipe.momentum, nesterov=recipe.nesterov, weight_decay=recipe.decay
+        network.parameters(), lr=1.0, momentum=recipe.momentum, nesterov=recipe.nesterov, weight_decay=recipe.weight_decay
     )
     total = 0.0
     for step in range(stepper.steps):
         stepper.step()
         index, down, right, flip = plan[:, step * 16 : step * 16 + 16]
-        inputs = NORMAL(cropped(as_pixels(DATA.images), index, down, right, flip)).contiguous()
+        inputs = NORMAL(crop(as_pixels(DATA.images), index, down, right, flip)).contiguous()
         loss = F.cross_entropy(network(inputs), DATA.labels[index])
         optimizer.param_groups[0]["lr"] = float(rates[step])
         optimizer.zero_grad()
@@ -64,7 +64,7 @@ def test_steps_are_those_of_a_plain_loop(recipe):
 
 
 def test_weights_decay_where_the_loss_asks_for_nothing():
-    recipe = Recipe("small", width=2, batch=16, rate=0.1, decay=0.5, momentum=0.0, schedule="constant")
+    recipe = Recipe("small", width=2, batch=16, lr=0.1, weight_decay=0.5, momentum=0.0, schedule="constant")
     stepper = stepper_of(recipe, lambda scores, labels: 0 * scores.sum(1))
     before = [parameter.detach().clone() for parameter in stepper.network.parameters()]
     stepper.step()
@@ -126,7 +126,7 @@ def test_runs_of_captured_steps_are_runs_of_plain_steps(loss, monkeypatch):
     def runs(captured):
         with monkeypatch.context() as patch:
             if not captured:
-                plain = functools.partial(GraphStepper, captured=False)
+                plain = functools.partial(GraphStepper, use_graphs=False)
                 patch.setattr("linearcore_paper.vision._steps.GraphStepper", plain)
             return train_many([Run(toy(70), loss, replace(SHORT, seed=seed), device="cuda") for seed in (3, 4)])
 

@@ -27,7 +27,7 @@ def test_a_finished_run_is_not_done_again(tmp_path):
     "change, message",
     [
         (
-            {"recipe": Recipe(**{**SHORT.to_json(), "rate": 0.1, "seed": 5})},
+            {"recipe": Recipe.from_json({**SHORT.to_json(), "rate": 0.1, "seed": 5})},
             "a finished run with another rate and seed; pass",
         ),
         ({"loss_name": "gce"}, "with another loss; pass fresh=True to start again, .* or the `loss_name` of that run"),
@@ -61,7 +61,7 @@ def test_other_folders_and_other_runs_are_refused(tmp_path):
 
 
 def test_a_loss_that_is_no_number_is_an_error():
-    with pytest.raises(FloatingPointError, match="loss is not finite in epoch 1; try a smaller rate"):
+    with pytest.raises(FloatingPointError, match="loss is not finite in epoch 1; try a smaller `lr`"):
         train(DATA, lambda scores, labels: scores.sum(1) / 0.0, SHORT)
 
 

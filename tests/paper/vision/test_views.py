@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from linearcore_paper.vision._views import Normal, as_pixels, cropped
+from linearcore_paper.vision._views import Normal, as_pixels, crop
 from tests.paper.vision.toy_images import toy
 
 
@@ -24,7 +24,7 @@ def test_windows_are_those_of_a_slow_loop():
     index = torch.randint(0, 6, (40,), generator=stream)
     down, right = torch.randint(-4, 5, (2, 40), generator=stream)
     flip = torch.randint(0, 2, (40,), generator=stream)
-    seen = cropped(as_pixels(images), index, down, right, flip).permute(0, 3, 1, 2)
+    seen = crop(as_pixels(images), index, down, right, flip).permute(0, 3, 1, 2)
     expected = [slowly(images[i], *how) for i, *how in zip(*(x.tolist() for x in (index, down, right, flip)), strict=True)]
     assert torch.equal(seen, torch.stack(expected)) and seen.dtype == torch.uint8
     assert bool(flip.any()) and not bool(flip.all()) and int(down.min()) == -4 and int(right.max()) == 4

@@ -9,7 +9,7 @@ from linearcore_paper.vision import Images, Recipe
 
 CLASSES = ("red", "green", "blue")
 LOSS = functools.partial(cross_entropy, reduction="none")
-SHORT = Recipe("small", width=4, epochs=3, batch=16, rate=0.05, seed=3)
+SHORT = Recipe("small", width=4, epochs=3, batch=16, lr=0.05, seed=3)
 
 
 def toy(count, seed=0, side=8):

@@ -198,8 +198,8 @@ def test_nothing_is_returned_that_was_not_solved(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(_solve, "_newton", lambda *given, **how: original(*given, **how | {"steps": 1}))
     with pytest.raises(NotSolvedError):
         minimizability_gap(Logistic(), "pairwise", *noisy(20, 2))
-    with pytest.raises(NotSolvedError, match="none of the 2 best ways to answer 4 inputs is linear; raise `most`"):
-        zero_one_gap([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1], most=2)
+    with pytest.raises(NotSolvedError, match="none of the 2 best labelings of 4 inputs is linear; increase `max_labelings`"):
+        zero_one_gap([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1], max_labelings=2)
 
 
 MESSAGES = {

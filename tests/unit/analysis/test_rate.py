@@ -25,7 +25,7 @@ def test_twice_differentiable_bases_come_to_it_slowly(base: str) -> None:
 
 
 BAD = {
-    "deltas": ({"deltas": [1e-2, 1e-3]}, "`deltas` must be positive and rising"),
+    "deltas": ({"deltas": [1e-2, 1e-3]}, "`deltas` must be positive and ascending"),
     "prediction": ({"path": lambda d: [0.5 + d, 0.5 - d], "prediction": 7}, "`prediction` must be in"),
     "optimal": ({"path": lambda d: [0.5 + d, 0.5 - d], "prediction": 0}, "`prediction` must be suboptimal"),
     "form": ({"path": lambda d: [0.5 + d, 0.5 - d], "form": "sum"}, "`form` must be one of"),

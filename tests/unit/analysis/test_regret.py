@@ -124,7 +124,7 @@ def test_hinge_pairwise_is_not_even_consistent() -> None:
     ("prediction", "message"),
     (
         (0, "`prediction` must be suboptimal, got 0, whose regret is 0; choose another output"),
-        (3, "`prediction` must be in [0, 3), got 3; give the index of an output"),
+        (3, "`prediction` must be in [0, 3), got 3; pass the index of an output"),
         (-1, "`prediction` must be in [0, 3), got -1"),
     ),
 )

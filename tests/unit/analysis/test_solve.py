@@ -169,7 +169,7 @@ def test_a_wrong_answer_gets_a_residual(prediction: int | None) -> None:
     moved = theta + 1e-3
     assert violation(risk, moved[0], None if cone is None else cone.numpy()) > 1e-5
     # The library's own residual at a point that it was not allowed to leave.
-    stuck, residual = _solve._newton(risk, moved, torch.zeros(0, 2).double(), 0.0, steps=0, enough=0.0)
+    stuck, residual = _solve._newton(risk, moved, torch.zeros(0, 2).double(), 0.0, steps=0, tolerance=0.0)
     assert torch.equal(stuck, moved) and float(residual) > 1e-5
 
 
@@ -179,10 +179,10 @@ def test_the_minimum_of_a_wrong_face_is_refused() -> None:
     start = problem.basis[1].unsqueeze(0)
     # No constraint: the minimum predicts class 0 and lies outside. Both: a multiplier has the wrong sign.
     for face in ([False, False], [True, True]):
-        found, better = _solve._within_face(risk, start, cone, torch.tensor(face))
+        found, better = _solve._minimise_in_face(risk, start, cone, torch.tensor(face))
         assert not found.converged.any() and torch.isinf(found.residual).all()
         assert better.tolist() == [[True, False]]
-    found, _ = _solve._within_face(risk, start, cone, torch.tensor([True, False]))
+    found, _ = _solve._minimise_in_face(risk, start, cone, torch.tensor([True, False]))
     assert found.converged.all()
 
 
@@ -204,5 +204,5 @@ def test_a_linear_program_that_fails_is_no_answer(monkeypatch: pytest.MonkeyPatc
 
 
 def test_kinked_surrogates_beyond_the_hinge_are_refused() -> None:
-    with pytest.raises(ValueError, match="`surrogate` must be differentiable, or straight lines of linear margins"):
+    with pytest.raises(ValueError, match="`surrogate` must be differentiable, or piecewise linear"):
         minimal_risk(Hinge(), "logodds", [0.5, 0.3, 0.2])

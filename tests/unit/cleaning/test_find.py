@@ -22,11 +22,11 @@ def table():
     return Table("t.csv", ("x", "y", "label"), rows, list(range(2, 122)), ",")
 
 
-def test_rows_that_prefer_another_label_are_counted_by_margin(table):
-    found = find_wrong_labels(table, "label", by="log_odds", loss="ce", epochs=5)
-    assert found.prefer_another == int((found.suspects.margin > 0).sum())
-    assert found.prefer_another < int((found.suspects.suspicion > 0).sum())
-    assert found.prefer_another == pytest.approx(120 * (1 - found.agreement))
+def test_rows_that_num_disagreements_label_are_counted_by_margin(table):
+    found = find_wrong_labels(table, "label", measure="log_odds", loss="ce", epochs=5)
+    assert found.num_disagreements == int((found.suspects.margin > 0).sum())
+    assert found.num_disagreements < int((found.suspects.suspicion > 0).sum())
+    assert found.num_disagreements == pytest.approx(120 * (1 - found.agreement))
 
 
 def test_the_most_frequent_label_and_its_share(table):
@@ -34,19 +34,21 @@ def test_the_most_frequent_label_and_its_share(table):
 
 
 def test_the_worst_come_in_order_and_none_is_left_out(table):
-    worst = find_wrong_labels(table, "label", epochs=1).worst()
+    worst = find_wrong_labels(table, "label", epochs=1).most_suspicious()
     assert [one.rank for one in worst] == list(range(1, 121))
     assert sorted(one.line for one in worst) == table.lines
-    assert all(one.given == table.rows[one.line - 2][2] for one in worst)
+    assert all(one.given_label == table.rows[one.line - 2][2] for one in worst)
 
 
-@pytest.mark.parametrize("by", ["margin", "log_odds"])
-def test_the_given_label_is_suggested_where_the_networks_agree(table, by):
-    found = find_wrong_labels(table, "label", by=by, loss="ce", epochs=5)
+@pytest.mark.parametrize("measure", ["margin", "log_odds"])
+def test_the_given_label_is_suggested_where_the_networks_agree(table, measure):
+    found = find_wrong_labels(table, "label", measure=measure, loss="ce", epochs=5)
     best = found.out_of_fold.scores.argmax(1)
-    suggested = {one.line: one.suggested for one in found.worst()}
+    suggested = {one.line: one.suggested_label for one in found.most_suspicious()}
     assert [suggested[line] for line in table.lines] == [found.encoded.classes[place] for place in best.tolist()]
-    assert 0 < sum(one.suggested != one.given for one in found.worst()) == found.prefer_another < 120
+    assert (
+        0 < sum(one.suggested_label != one.given_label for one in found.most_suspicious()) == found.num_disagreements < 120
+    )
 
 
 @pytest.mark.parametrize(("suffix", "opened"), [(".gz", gzip.open), (".xz", lzma.open), (".bz2", bz2.open), ("", open)])
@@ -62,7 +64,7 @@ def test_spaces_around_a_label_are_no_other_label(table, tmp_path):
     spaced = replace(table, rows=[[*row[:2], f" {row[2]}"] for row in table.rows])
     found = find_wrong_labels(spaced, "label", epochs=5)
     found.write(tmp_path / "ranked.csv")
-    assert sum(row[2] != row[5] for row in read_table(tmp_path / "ranked.csv").rows) == found.prefer_another < 120
+    assert sum(row[2] != row[5] for row in read_table(tmp_path / "ranked.csv").rows) == found.num_disagreements < 120
 
 
 def test_a_path_is_no_table():
@@ -73,4 +75,4 @@ def test_a_path_is_no_table():
 @pytest.mark.parametrize("count", [-1, 2.5, True])
 def test_a_count_that_is_none(table, count):
     with pytest.raises(ValueError, match=f"^`count` must be an integer of at least 0, got {count}; pass 20, or None"):
-        find_wrong_labels(table, "label", epochs=1).worst(count)
+        find_wrong_labels(table, "label", epochs=1).most_suspicious(count)

@@ -215,11 +215,11 @@ BAD = {
     "loss": ({"loss": "mse"}, "`loss` must be one of 'lc'"),
     "robust": (
         {"loss": "robust", "num_classes": 2},
-        "`loss` must be another one where there are two classes, got 'robust'; on its sphere",
+        "`loss` must support 2 classes, got 'robust'",
     ),
     "mean loss": (
         {"loss": F.cross_entropy},
-        r"`loss` must give one number a row, got shape \(\); pass a loss with reduction",
+        r"`loss` must return one number per row, got shape \(\); pass a loss with reduction",
     ),
     "classes": ({"num_classes": 2}, r"`labels` must lie in 0\.\.1"),
     "diverged": ({"learning_rate": 1e30, "features": torch.eye(6)}, "`scores` must stay finite .* lower the learning rate"),

@@ -32,7 +32,7 @@ def by_hand(scores, label):
 @pytest.mark.parametrize("classes", [2, 3, 7])
 def test_measures_are_their_formulas(classes):
     scores, labels = draw(50, classes)
-    found = suspects(scores, labels, by="log_odds")
+    found = suspects(scores, labels, measure="log_odds")
     for row, (numbers, label) in enumerate(zip(scores.tolist(), labels.tolist(), strict=True)):
         margin, log_odds, best = by_hand(numbers, label)
         assert found.margin[row].item() == pytest.approx(margin, abs=1e-12)
@@ -43,7 +43,7 @@ def test_measures_are_their_formulas(classes):
 
 def test_two_classes_have_one_measure():
     scores, labels = draw(classes=2)
-    margin, log_odds = suspects(scores, labels), suspects(scores, labels, by="log_odds")
+    margin, log_odds = suspects(scores, labels), suspects(scores, labels, measure="log_odds")
     torch.testing.assert_close(margin.suspicion, log_odds.suspicion)
     assert torch.equal(margin.order, log_odds.order)
 
@@ -66,13 +66,13 @@ def test_margin_keeps_its_order_under_scale_and_shift_of_rows():
 )
 def test_log_odds_has_the_order_of_these(loss):
     scores, labels = draw()
-    found = suspects(scores, labels, by="log_odds")
-    assert torch.equal(found.order, suspects(scores, labels, by=loss(scores, labels)).order)
+    found = suspects(scores, labels, measure="log_odds")
+    assert torch.equal(found.order, suspects(scores, labels, measure=loss(scores, labels)).order)
 
 
 def test_log_odds_tells_apart_what_probabilities_round_away():
     scores = torch.tensor([[100.0, 0.0], [200.0, 0.0], [0.0, 100.0], [0.0, 200.0]])
-    assert suspects(scores, [0, 0, 0, 0], by="log_odds").order.tolist() == [3, 2, 0, 1]
+    assert suspects(scores, [0, 0, 0, 0], measure="log_odds").order.tolist() == [3, 2, 0, 1]
 
 
 def test_order_is_most_suspicious_first_and_of_equals_the_first():
@@ -88,7 +88,7 @@ def test_of_equal_classes_the_first_is_suggested():
 
 def test_a_class_that_is_not_there():
     scores = torch.tensor([[0.0, -INF, 1.0], [-INF, 2.0, 1.0], [-INF, -INF, 3.0], [1.0, 0.5, -INF]])
-    found = suspects(scores, [0, 0, 2, 0], by="log_odds")
+    found = suspects(scores, [0, 0, 2, 0], measure="log_odds")
     assert found.suggested.tolist() == [2, 1, 2, 1]
     assert found.margin.tolist() == [1.0, INF, -INF, -0.5]
     assert found.suspicion.tolist() == [1.0, INF, -INF, -0.5]
@@ -97,7 +97,7 @@ def test_a_class_that_is_not_there():
 
 def test_numbers_of_ones_own():
     scores, labels = draw(4, 3)
-    found = suspects(scores, labels, by=np.array([1, 5, 3, 5]))
+    found = suspects(scores, labels, measure=np.array([1, 5, 3, 5]))
     assert found.order.tolist() == [1, 3, 2, 0]
     assert torch.equal(found.margin, suspects(scores, labels).margin)
 
@@ -106,9 +106,11 @@ def test_numbers_of_ones_own():
 def test_any_dtype_is_judged_in_double(dtype):
     scores, labels = draw(scale=30.0)
     scores = scores.to(dtype)
-    found = suspects(scores, labels, by="log_odds")
+    found = suspects(scores, labels, measure="log_odds")
     assert found.suspicion.dtype == torch.float64
-    torch.testing.assert_close(found.suspicion, suspects(scores.double(), labels, by="log_odds").suspicion, rtol=0, atol=0)
+    torch.testing.assert_close(
+        found.suspicion, suspects(scores.double(), labels, measure="log_odds").suspicion, rtol=0, atol=0
+    )
 
 
 def test_arrays_lists_and_tensors_that_train():
@@ -122,16 +124,16 @@ def test_arrays_lists_and_tensors_that_train():
 
 def test_parts_of_rows_make_no_difference(monkeypatch):
     scores, labels = draw()
-    whole = suspects(scores, labels, by="log_odds")
+    whole = suspects(scores, labels, measure="log_odds")
     monkeypatch.setattr(_suspects, "CHUNK", 35)
-    parts = suspects(scores, labels, by="log_odds")
+    parts = suspects(scores, labels, measure="log_odds")
     for name in ("suspicion", "order", "suggested", "margin"):
         assert torch.equal(getattr(whole, name), getattr(parts, name))
 
 
 def test_no_rows_are_no_error():
     found = suspects(torch.empty(0, 3), [])
-    assert len(found) == 0 and found.flag(share=0.5).tolist() == [] and found.order.tolist() == []
+    assert len(found) == 0 and found.flag(fraction=0.5).tolist() == [] and found.order.tolist() == []
 
 
 @settings(deadline=None, max_examples=30)
@@ -142,10 +144,10 @@ def test_marks_are_the_head_of_the_order(numbers, data):
     assert set(found.flag(count=count).nonzero().flatten().tolist()) == set(found.order[:count].tolist())
 
 
-@pytest.mark.parametrize(("share", "count"), [(0, 0), (0.1, 1), (0.05, 1), (0.04, 0), (0.25, 3), (1, 10), (1.0, 10)])
-def test_a_share_is_rounded_to_whole_rows(share, count):
+@pytest.mark.parametrize(("fraction", "count"), [(0, 0), (0.1, 1), (0.05, 1), (0.04, 0), (0.25, 3), (1, 10), (1.0, 10)])
+def test_a_share_is_rounded_to_whole_rows(fraction, count):
     scores, labels = draw(10)
-    assert int(suspects(scores, labels).flag(share=share).sum()) == count
+    assert int(suspects(scores, labels).flag(fraction=fraction).sum()) == count
 
 
 SCORES = torch.zeros(3, 2)
@@ -159,9 +161,14 @@ BAD = {
     "nan": ((SCORES * math.nan, [0] * 3), {}, ValueError, "`scores` must be numbers below .inf, got 6 of 6 entries"),
     "inf": ((SCORES + INF, [0] * 3), {}, ValueError, "`scores` must be numbers below .inf"),
     "empty row": ((SCORES - INF, [0] * 3), {}, ValueError, "`scores` must have a finite entry in every row"),
-    "by": ((SCORES, [0] * 3), {"by": "loss"}, ValueError, "`by` must be one of 'margin', 'log_odds', got 'loss'"),
-    "by shape": ((SCORES, [0] * 3), {"by": torch.zeros(2)}, ValueError, r"`by` must have shape \(3,\), got \(2,\)"),
-    "by nan": ((SCORES, [0] * 3), {"by": torch.zeros(3) * math.nan}, ValueError, "`by` must be numbers"),
+    "by": ((SCORES, [0] * 3), {"measure": "loss"}, ValueError, "`measure` must be one of 'margin', 'log_odds', got 'loss'"),
+    "by shape": (
+        (SCORES, [0] * 3),
+        {"measure": torch.zeros(2)},
+        ValueError,
+        r"`measure` must have shape \(3,\), got \(2,\)",
+    ),
+    "by nan": ((SCORES, [0] * 3), {"measure": torch.zeros(3) * math.nan}, ValueError, "`measure` must be numbers"),
 }
 
 
@@ -174,10 +181,10 @@ def test_messages(arguments, options, error, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "`share` must be given, or else `count`, and not both, got neither"),
-        ({"share": 0.1, "count": 1}, "got both"),
-        ({"share": 1.5}, r"`share` must be a number in \[0, 1\], got 1\.5"),
-        ({"share": math.nan}, "`share` must be a number in"),
+        ({}, "`fraction` must be given, or else `count`, and not both, got neither"),
+        ({"fraction": 0.1, "count": 1}, "got both"),
+        ({"fraction": 1.5}, r"`fraction` must be a number in \[0, 1\], got 1\.5"),
+        ({"fraction": math.nan}, "`fraction` must be a number in"),
         ({"count": 4}, r"`count` must be an integer in 0\.\.3, got 4"),
         ({"count": -1}, "`count` must be"),
         ({"count": 1.0}, "`count` must be"),

@@ -46,14 +46,14 @@ def test_the_limit_of_the_csv_module_is_put_back(tmp_path):
 BROKEN = {
     "empty": ("", "t.csv: the file is empty"),
     "blank": ("\n\n", "t.csv: the file is empty"),
-    "header only": ("a,b\n", "t.csv: there is a header and no rows"),
-    "short row": ("a,b\n1,2\n3\n", "t.csv:3: 1 field, and the header has 2; add what is missing"),
-    "long row": ('a,b\n"1\n1",2\n3,4,5\n', "t.csv:4: 3 fields, and the header has 2; put fields that contain"),
+    "header only": ("a,b\n", "t.csv: the file has a header but no rows"),
+    "short row": ("a,b\n1,2\n3\n", "t.csv:3: 1 field, but the header has 2; add"),
+    "long row": ('a,b\n"1\n1",2\n3,4,5\n', "t.csv:4: 3 fields, but the header has 2; put fields that contain"),
     "double name": ("a,a\n1,2\n", "t.csv:1: two columns are called 'a'; rename one of them"),
     "no name": ("\n,a\n1,2\n", "t.csv:2: column 1 has no name; name it; pandas: to_csv(…, index=False)"),
-    "one column": ("a\n1\n", "t.csv:1: the header has one column, 'a'; a label and a feature are the least"),
+    "one column": ("a\n1\n", "t.csv:1: the header has one column, 'a'; pass a label column"),
     "semicolons": ("a;b\n1;2\n", "t.csv:1: the header has one column, 'a;b'; pass --delimiter ';'"),
-    "open quotation": ('a,b\n1,2\n"3,4\n', "t.csv:3: this is no CSV"),
+    "open quotation": ('a,b\n1,2\n"3,4\n', "t.csv:3: not valid CSV"),
     "latin-1": ("a,b\n1,é\n".encode("latin-1"), "t.csv: this is not UTF-8 text"),
 }
 
@@ -126,13 +126,13 @@ UNUSABLE = {
     "no category": (["x,y", "1,a", "2,b"], {"categorical": ["z"]}, "there is no column 'z'"),
     "missing": (["x,y", "1,a", ",b", "3,a", "4,b"], {}, "t.csv:3: column 'x' is empty; fill it in"),
     "missing label": (["x,y", "1,a", "2, ", "3,a"], {}, "t.csv:3: column 'y' is empty"),
-    "NA": (["x,y", "1,a", "2,b", "NA,a", "1,b"], {}, "t.csv:4: column 'x' has 'NA' and no number"),
-    "nan": (["x,y", "1,a", "2,b", "nan,a", "1,b"], {}, "t.csv:4: column 'x' has 'nan' and no number"),
-    "inf": (["x,y", "inf,a", "2,b", "1,a", "1,b"], {}, "t.csv:2: column 'x' has 'inf' and no number"),
+    "NA": (["x,y", "1,a", "2,b", "NA,a", "1,b"], {}, "t.csv:4: column 'x' has 'NA' instead of a number"),
+    "nan": (["x,y", "1,a", "2,b", "nan,a", "1,b"], {}, "t.csv:4: column 'x' has 'nan' instead of a number"),
+    "inf": (["x,y", "inf,a", "2,b", "1,a", "1,b"], {}, "t.csv:2: column 'x' has 'inf' instead of a number"),
     "mixed": (
         ["x,y", "1,a", "2,b", "3+,a", "1,b"],
         {},
-        "t.csv:4: column 'x' has numbers, and here '3+'; write",
+        "t.csv:4: column 'x' has numbers, but here '3+'; write",
     ),
     "decimal commas": (
         ["x,y", '"5,1",a', '"-4,9",b', '"+3,2",a', '"1,0",b'],
@@ -147,7 +147,7 @@ UNUSABLE = {
     "many words": (
         ["x,y", *MANY],
         {},
-        "t.csv: column 'x' has 51 different words, too many for a category; leave it",
+        "t.csv: column 'x' has 51 different words, too many for a category",
     ),
     "one class": (["x,y", "1,a", "2,a"], {}, "t.csv: all labels in column 'y' are 'a'"),
     "measurement": (["x,y", "1,a", "2,b", "3,c"], {}, "t.csv: column 'y' has 3 different labels in 3 rows"),

@@ -37,7 +37,7 @@ def test_without_the_extra_one_line_says_what_to_install(words, missing):
 def test_without_the_paper_its_commands_say_what_to_install(words):
     run = linearcore(*words)
     assert (run.returncode, run.stdout) == (2, "")
-    assert run.stderr.count("\n") == 1 and f"`linearcore {words[0]}` comes with linearcore-paper" in run.stderr
+    assert run.stderr.count("\n") == 1 and f"`linearcore {words[0]}` is part of linearcore-paper" in run.stderr
     assert "pip install" in run.stderr
 
 

@@ -51,8 +51,14 @@ def test_a_structured_form_names_its_scores(capsys: pytest.CaptureFixture[str]) 
 BAD = {
     "tau": (("--tau", "-1"), "`tau` must be a positive number"),
     "form": (("--form", "sum"), "`form` must be one of"),
-    "sum of one margin": (("--form", "logodds", "--sum"), "`--sum` must go with a form that is a mean over competitors"),
-    "sum of a sum": (("--form", "structured-sum", "--sum"), "`--sum` must go with a form that is a mean over competitors"),
+    "sum of one margin": (
+        ("--form", "logodds", "--sum"),
+        "`--sum` must be used with a form that is a mean over competitors",
+    ),
+    "sum of a sum": (
+        ("--form", "structured-sum", "--sum"),
+        "`--sum` must be used with a form that is a mean over competitors",
+    ),
     "classes": (("--classes", "1"), "`--classes` must be at least 2"),
     "classical": (("--classical", "huber"), "`--classical` must be one of"),
     "size": (("--classes", "10", "--length", "9"), "`length` must span at most 20000 outputs"),

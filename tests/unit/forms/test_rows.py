@@ -84,11 +84,14 @@ def test_logodds_with_a_rising_surrogate_is_not_convex() -> None:
 
 def test_labels_shares() -> None:
     """share_y = weight_y · ((1 − ε) q_y + ε/C)."""
-    close(Labels(probability=PROBABILITY).share(SCORES), PROBABILITY)
-    close(Labels(probability=PROBABILITY, smoothing=0.2, weight=WEIGHT).share(SCORES), WEIGHT * (0.8 * PROBABILITY + 0.04))
+    close(Labels(probability=PROBABILITY).target_weights(SCORES), PROBABILITY)
+    close(
+        Labels(probability=PROBABILITY, smoothing=0.2, weight=WEIGHT).target_weights(SCORES),
+        WEIGHT * (0.8 * PROBABILITY + 0.04),
+    )
     one_hot = torch.nn.functional.one_hot(INDEX, 5).double()
-    close(Labels(INDEX, smoothing=0.2, weight=WEIGHT).share(SCORES), WEIGHT * (0.8 * one_hot + 0.04))
-    assert Labels(probability=PROBABILITY).share(SCORES.float()).dtype == torch.float32
+    close(Labels(INDEX, smoothing=0.2, weight=WEIGHT).target_weights(SCORES), WEIGHT * (0.8 * one_hot + 0.04))
+    assert Labels(probability=PROBABILITY).target_weights(SCORES.float()).dtype == torch.float32
 
 
 def test_labels_know_whether_they_are_hard() -> None:
@@ -102,15 +105,15 @@ def test_labels_of_some_rows() -> None:
     labels = Labels(INDEX, None, WEIGHT, MARGIN, 0.1).rows(slice(1, 3))
     assert labels.index.tolist() == [4, 2] and labels.weight is WEIGHT and labels.margin is MARGIN
     assert torch.equal(Labels(probability=PROBABILITY).rows(slice(2, 4)).probability, PROBABILITY[2:])
-    assert Labels(INDEX, margin=MARGIN).own_margin(SCORES).tolist() == [[0.1], [0.7], [0.0], [0.0]]
-    assert Labels(INDEX, margin=MARGIN).own_margin(SCORES.float()).dtype == torch.float32
-    assert Labels(INDEX).own_margin(SCORES) is None
+    assert Labels(INDEX, margin=MARGIN).label_margin(SCORES).tolist() == [[0.1], [0.7], [0.0], [0.0]]
+    assert Labels(INDEX, margin=MARGIN).label_margin(SCORES.float()).dtype == torch.float32
+    assert Labels(INDEX).label_margin(SCORES) is None
 
 
 def test_labels_without_weight_stay_out_unless_the_weights_are_differentiated() -> None:
     share, present = torch.tensor([0.0, 0.5, 0.0]), torch.tensor([True, True, False])
-    assert Labels.counts(share, present).tolist() == [False, True, False]
-    assert Labels.counts(share.requires_grad_(), present).tolist() == [True, True, False]
+    assert Labels.is_counted(share, present).tolist() == [False, True, False]
+    assert Labels.is_counted(share.requires_grad_(), present).tolist() == [True, True, False]
 
 
 @pytest.mark.parametrize("form", (Pairwise(), Centered(), LogOdds()), ids=str)

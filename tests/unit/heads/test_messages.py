@@ -31,25 +31,25 @@ def changed(tensor: Tensor, place: tuple[int, int], value: float) -> Tensor:
 Given = tuple[object, object, object]
 #: Emissions, tags and mask, the error, and its words.
 INPUTS: dict[str, tuple[Given, type[Exception], str]] = {
-    "emissions a list": (([[[0.0] * 3]], TAGS, None), TypeError, r"`emissions` must be a torch tensor, got list; pass the"),
+    "emissions a list": (([[[0.0] * 3]], TAGS, None), TypeError, r"`emissions` must be a torch tensor, got list; "),
     "emissions integer": ((EMISSIONS.long(), TAGS, None), TypeError, r"`emissions` must be floating point, got torch.int64"),
     "emissions complex": ((EMISSIONS.cfloat(), TAGS, None), TypeError, r"`emissions` must be floating point, got torch.co"),
     "one dimension too few": (
         (EMISSIONS[:, 0], TAGS[:, 0], None),
         ValueError,
-        r"emissions must have dimension of 3, got 2; add the missing dimension",
+        r"emissions must have dimension of 3, got 2; ",
     ),
     "one dimension too many": ((EMISSIONS[None], TAGS, None), ValueError, r"emissions must have dimension of 3, got 4"),
     "too few tags": (
         (EMISSIONS[..., :2], TAGS, None),
         ValueError,
-        r"expected last dimension of emissions is 3, got 2; give the last layer",
+        r"expected last dimension of emissions is 3, got 2; ",
     ),
-    "mask a list": ((EMISSIONS, TAGS, MASK.tolist()), TypeError, r"`mask` must be a torch tensor, got list; wrap it in"),
+    "mask a list": ((EMISSIONS, TAGS, MASK.tolist()), TypeError, r"`mask` must be a torch tensor, got list; "),
     "mask of the other layout": (
         (EMISSIONS, TAGS, MASK.t()),
         ValueError,
-        r"the first two dimensions of emissions and mask must match, got \(4, 2\) and \(2, 4\); is `batch_first` what",
+        r"the first two dimensions of emissions and mask must match, got \(4, 2\) and \(2, 4\); ",
     ),
     "mask of lengths": (
         (EMISSIONS, TAGS, torch.tensor([4, 2])),
@@ -59,20 +59,20 @@ INPUTS: dict[str, tuple[Given, type[Exception], str]] = {
     "off in front": (
         (EMISSIONS, TAGS, changed(MASK, (0, 1), 0)),
         ValueError,
-        r"mask of the first timestep must all be on; leave out what is before the first tag, or make",
+        r"mask of the first timestep must all be on; ",
     ),
     "off everywhere": (
         (EMISSIONS, TAGS, MASK & torch.tensor([True, False])),
         ValueError,
-        r"mask of the first timestep must all be on; leave",
+        r"mask of the first timestep must all be on; ",
     ),
 }
 TAGS_THEMSELVES: dict[str, tuple[Given, type[Exception], str]] = {
-    "tags a list": ((EMISSIONS, TAGS.tolist(), None), TypeError, r"`tags` must be a torch tensor, got list; wrap it in"),
+    "tags a list": ((EMISSIONS, TAGS.tolist(), None), TypeError, r"`tags` must be a torch tensor, got list; "),
     "tags of the other layout": (
         (EMISSIONS, TAGS.t(), None),
         ValueError,
-        r"the first two dimensions of emissions and tags must match, got \(4, 2\) and \(2, 4\); is `batch_first` what",
+        r"the first two dimensions of emissions and tags must match, got \(4, 2\) and \(2, 4\); ",
     ),
     "tags too long": (
         (EMISSIONS, torch.cat([TAGS, TAGS]), None),
@@ -84,15 +84,15 @@ TAGS_THEMSELVES: dict[str, tuple[Given, type[Exception], str]] = {
         ValueError,
         r"the first two dimensions of emissions and tags must match, got \(4, 2\) and \(4, 2, 3\)",
     ),
-    "tags float": ((EMISSIONS, TAGS.float(), None), TypeError, r"`tags` must be integers, got torch.float32; convert them"),
-    "tags bool": ((EMISSIONS, TAGS > 0, None), TypeError, r"`tags` must be integers, got torch.bool; convert them"),
+    "tags float": ((EMISSIONS, TAGS.float(), None), TypeError, r"`tags` must be integers, got torch.float32; "),
+    "tags bool": ((EMISSIONS, TAGS > 0, None), TypeError, r"`tags` must be integers, got torch.bool; "),
     "tags complex": ((EMISSIONS, TAGS.cfloat(), None), TypeError, r"`tags` must be integers, got torch.complex64"),
     "tag too large": (
         (EMISSIONS, changed(TAGS, (1, 1), 3), None),
         ValueError,
-        r"`tags` must be in \[0, 3\) or -100, got tags from 0 to 3; look for wrong labels",
+        r"`tags` must be in \[0, 3\) or -100, got tags from 0 to 3; ",
     ),
-    "tag too small": ((EMISSIONS, changed(TAGS, (0, 1), -1), None), ValueError, r"got tags from -1 to 2; look for"),
+    "tag too small": ((EMISSIONS, changed(TAGS, (0, 1), -1), None), ValueError, r"got tags from -1 to 2; "),
     "tag too large where on": ((EMISSIONS, changed(TAGS, (3, 0), 7), MASK), ValueError, r"or -100, got tags from 0 to 7"),
     "tag too large beside -100": (
         (EMISSIONS, changed(changed(TAGS, (1, 1), 5), (0, 0), -100), None),
@@ -142,7 +142,7 @@ def test_the_other_layout(head_type: type[ChainHead]) -> None:
     """The leading position is looked for where the layout says that it is."""
     head = head_type(NUM_TAGS, batch_first=True)
     emissions, tags, mask = EMISSIONS.transpose(0, 1), TAGS.t(), MASK.t()
-    with pytest.raises(ValueError, match=r"and tags must match, got \(2, 4\) and \(4, 2\); is `batch_first` what you mean"):
+    with pytest.raises(ValueError, match=r"and tags must match, got \(2, 4\) and \(4, 2\); "):
         head(emissions, TAGS, mask)
     with pytest.raises(ValueError, match="mask of the first timestep must all be on"):
         head(emissions, tags, changed(MASK, (0, 1), 0).t())
@@ -181,7 +181,7 @@ ODD = Constraints.forbid(NUM_TAGS, pairs=[(0, 0), (1, 1), (0, 2), (2, 0), (2, 1)
 @every_head
 def test_constraints_that_leave_no_path(head_type: type[ChainHead]) -> None:
     head = head_type(NUM_TAGS, constraints=ODD)
-    message = "`constraints` must leave a path for every chain, got none of length 2; allow more, or leave such chains out"
+    message = "`constraints` must allow sequences of every length, got none of length 2; "
     mask = torch.tensor([[1, 1], [1, 1], [1, 0], [0, 0]])
     for call in (
         lambda: head(EMISSIONS, TAGS, mask),
@@ -194,7 +194,7 @@ def test_constraints_that_leave_no_path(head_type: type[ChainHead]) -> None:
     ):
         with pytest.raises(ValueError, match=message):
             call()
-    with pytest.raises(ValueError, match="got none of length 4; allow more"):
+    with pytest.raises(ValueError, match="got none of length 4; "):
         head.decode(EMISSIONS)
     assert head.decode(EMISSIONS[:3]) == [[0, 1, 0]] * 2
     # Holes do not count, and a chain without tags needs no path.
@@ -228,8 +228,8 @@ def test_tags_that_disobey(
     if not batch_first:
         tags, emissions = tags.t(), EMISSIONS
     message = (
-        f"`tags` must obey `constraints`, got {count} that do not, the first at position {place} of chain {chain} "
-        rf"\({what}\); mend the labels, or forbid less"
+        f"`tags` must satisfy `constraints`, got {count} violations, the first at position {place} of sequence {chain} "
+        rf"\({what}\); "
     )
     with pytest.raises(ValueError, match=message):
         head(emissions, tags)
@@ -242,7 +242,7 @@ def test_tags_that_disobey_where_they_are_off(head_type: type[ChainHead]) -> Non
     head = head_type(NUM_TAGS, constraints=NO_REPEATS)
     mask = torch.tensor([[1, 1], [1, 1], [1, 0], [1, 0]])
     tags = torch.tensor([[0, 0, 1, 2], [1, 0, 0, 0]]).t()
-    with pytest.raises(ValueError, match="the first at position 1 of chain 0"):
+    with pytest.raises(ValueError, match="the first at position 1 of sequence 0"):
         head(EMISSIONS, tags, mask)
     tags[1, 0], tags[2, 0] = 1, 0
     assert head(EMISSIONS, tags, mask).isfinite()
@@ -250,16 +250,16 @@ def test_tags_that_disobey_where_they_are_off(head_type: type[ChainHead]) -> Non
 
 #: What is built, the error, and its words.
 BUILT: dict[str, tuple[Callable[[type[ChainHead]], ChainHead], type[Exception], str]] = {
-    "no tags": (lambda head: head(0), ValueError, r"invalid number of tags: 0; count them, from 1 up"),
-    "tags below zero": (lambda head: head(-3), ValueError, r"invalid number of tags: -3; count them"),
-    "half a tag": (lambda head: head(2.5), ValueError, r"invalid number of tags: 2.5; count them"),
-    "rank zero": (lambda head: head(3, rank=0), ValueError, r"`rank` must be a positive integer or None, got 0; for exam"),
-    "rank below zero": (lambda head: head(3, rank=-1), ValueError, r"`rank` must be a positive integer or None, got -1; f"),
-    "half a rank": (lambda head: head(3, rank=1.5), ValueError, r"`rank` must be a positive integer or None, got 1.5; for"),
+    "no tags": (lambda head: head(0), ValueError, r"invalid number of tags: 0; "),
+    "tags below zero": (lambda head: head(-3), ValueError, r"invalid number of tags: -3; "),
+    "half a tag": (lambda head: head(2.5), ValueError, r"invalid number of tags: 2.5; "),
+    "rank zero": (lambda head: head(3, rank=0), ValueError, r"`rank` must be a positive integer or None, got 0; "),
+    "rank below zero": (lambda head: head(3, rank=-1), ValueError, r"`rank` must be a positive integer or None, got -1; "),
+    "half a rank": (lambda head: head(3, rank=1.5), ValueError, r"`rank` must be a positive integer or None, got 1.5; "),
     "constraints a tensor": (
         lambda head: head(3, constraints=torch.ones(3, 3).bool()),
         TypeError,
-        r"`constraints` must be `Constraints` or None, got Tensor; for example linearcore.structures.bio\(names\)",
+        r"`constraints` must be `Constraints` or None, got Tensor; ",
     ),
     "constraints of pairs": (
         lambda head: head(3, constraints=[(0, 1)]),
@@ -269,7 +269,7 @@ BUILT: dict[str, tuple[Callable[[type[ChainHead]], ChainHead], type[Exception], 
     "constraints for others": (
         lambda head: head(4, constraints=NO_REPEATS),
         ValueError,
-        r"`constraints` must be for 4 tags, got 3; list all tags, in order",
+        r"`constraints` must be for 4 tags, got 3; ",
     ),
 }
 
@@ -285,7 +285,7 @@ LOSSES: dict[str, tuple[Callable[[], ChainHead], type[Exception], str]] = {
     "log-odds on average": (
         lambda: LinearCoreChain(3, form="logodds", normalize=True),
         ValueError,
-        r"`normalize` must be None or False for form='logodds', got True; it has one margin",
+        r"`normalize` must be None or False for form='logodds', got True; ",
     ),
     "a log-odds object on average": (
         lambda: LinearCoreChain(3, form=LogOdds(), normalize=True),
@@ -316,7 +316,7 @@ LOSSES: dict[str, tuple[Callable[[], ChainHead], type[Exception], str]] = {
     "a surrogate by name": (
         lambda: LinearCoreChain(3, surrogate="logistic"),
         TypeError,
-        r"`surrogate` must be a `Surrogate`, got str; for example",
+        r"`surrogate` must be a `Surrogate`, got str; ",
     ),
     "an unknown cost": (
         lambda: LinearCoreChain(3, cost="edit"),
@@ -332,19 +332,19 @@ LOSSES: dict[str, tuple[Callable[[], ChainHead], type[Exception], str]] = {
         f"a unary share of {share!r}": (
             lambda share=share: LinearCoreChain(3, unary=share),
             ValueError,
-            rf"^`unary` must be a number in \[0, 1\), got {share!r}; pass the share of the loss for the emissions alone.*$",
+            rf"^`unary` must be a number in \[0, 1\), got {share!r}; ",
         )
         for share in (1.0, 1, -0.1, math.nan, math.inf, True, "half", None)
     },
     "weights for others": (
         lambda: LinearCoreChain(3, cost=Hamming(torch.ones(4))),
         ValueError,
-        r"`weight` must have shape \(3,\), got \(4,\); give one number a tag",
+        r"`weight` must have shape \(3,\), got \(4,\); ",
     ),
     "weights for others of the SSVM": (
         lambda: ChainSSVM(3, cost=Hamming(torch.ones(2))),
         ValueError,
-        r"`weight` must have shape \(3,\), got \(2,\); give one number a tag",
+        r"`weight` must have shape \(3,\), got \(2,\); ",
     ),
 }
 
@@ -397,7 +397,7 @@ def test_a_failed_call_leaves_inputs_and_gradients_alone(head_type: type[ChainHe
     head = head_type(NUM_TAGS, constraints=NO_REPEATS)
     emissions = torch.randn(4, 2, NUM_TAGS, requires_grad=True)
     before, tags, mask = emissions.detach().clone(), torch.zeros_like(TAGS), MASK.clone()
-    with pytest.raises(ValueError, match="obey"):
+    with pytest.raises(ValueError, match="satisfy `constraints`"):
         head(emissions, tags, mask)
     assert torch.equal(emissions.detach(), before) and (tags == 0).all() and torch.equal(mask, MASK)
     assert emissions.grad is None and all(parameter.grad is None for parameter in head.parameters())

@@ -66,7 +66,7 @@ def test_many_networks_side_by_side_are_each_as_alone():
         torch.testing.assert_close(together(scores), expected)
     scores = drawn(3, 8, 4, seed=9).float()
     for place, layer in enumerate(alone):
-        torch.testing.assert_close(together.of(place, scores[place]), layer.eval()(scores[place]))
+        torch.testing.assert_close(together.evaluate(place, scores[place]), layer.eval()(scores[place]))
     expected = torch.stack([layer(own) for layer, own in zip(alone, scores, strict=True)])
     # One row is normed by what is known.
     torch.testing.assert_close(together.train()(scores[:, :1]), expected[:, :1])
@@ -150,7 +150,7 @@ def test_unhinged_loss_ends_where_it_diverges_on_raw_scores():
     labels = torch.arange(4).repeat(32)
     pixels = (40 * labels[:, None, None, None] + torch.randint(0, 60, (128, 1, 8, 8))).to(torch.uint8)
     data = vision.Images(pixels, labels, ("a", "b", "c", "d"))
-    how = {"width": 4, "epochs": 20, "batch": 16, "rate": 0.3, "loss_scale": 10.0}
+    how = {"width": 4, "epochs": 20, "batch": 16, "lr": 0.3, "loss_scale": 10.0}
     with pytest.raises(FloatingPointError, match="not finite"):
         vision.train(data, unhinged, vision.Recipe("small", **how), test=data)
     found = vision.train(data, unhinged, vision.Recipe("small-normed", **how), test=data)

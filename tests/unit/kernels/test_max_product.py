@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from linearcore.kernels import _max_product
-from linearcore.kernels._max_product import GUESSES, MANY_TAGS, MaxProduct
+from linearcore.kernels._max_product import MIN_TAGS_TO_PRUNE, NUM_BOUND_TAGS, MaxProduct
 
 SIZE, BATCH = 300, 3
 
@@ -70,10 +70,10 @@ def test_a_bound_skips_without_loss_however_much_it_leaves(
     alpha: Tensor, transitions: Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if a second look always paid."""
-    monkeypatch.setattr(_max_product, "WORTH_SKIPPING", 1.0)
+    monkeypatch.setattr(_max_product, "MAX_REMAINING_FRACTION", 1.0)
     step = MaxProduct(transitions)
-    assert step._most is not None
-    found = step._with_a_bound(alpha, step._most)
+    assert step._row_max is not None
+    found = step._max_with_pruning(alpha, step._row_max)
     assert found is not None and torch.equal(found, definition(alpha, transitions))
 
 
@@ -81,7 +81,7 @@ def test_sharp_scores_skip_and_flat_ones_do_not() -> None:
     skips = {}
     for name, (alpha, transitions) in STEPS.items():
         step = MaxProduct(transitions)
-        skips[name] = step._most is not None and step._with_a_bound(alpha, step._most) is not None
+        skips[name] = step._row_max is not None and step._max_with_pruning(alpha, step._row_max) is not None
     assert skips["sharp"] and skips["sharp alpha alone"] and skips["a few can raise"]
     assert not skips["flat"] and not skips["mixed"]
 
@@ -89,18 +89,18 @@ def test_sharp_scores_skip_and_flat_ones_do_not() -> None:
 def test_the_best_predecessor_may_be_none_of_the_guesses() -> None:
     """One tag scores too little to be a guess, and has the one transition that is worth it."""
     alpha, transitions = torch.full((2, SIZE), -100.0), torch.zeros(SIZE, SIZE)
-    alpha[:, :GUESSES] = 10.0
+    alpha[:, :NUM_BOUND_TAGS] = 10.0
     alpha[0, 20], transitions[20, 5] = 9.0, 50.0
     step = MaxProduct(transitions)
-    assert step._most is not None
-    found = step._with_a_bound(alpha, step._most)
+    assert step._row_max is not None
+    found = step._max_with_pruning(alpha, step._row_max)
     assert found is not None and torch.equal(found, definition(alpha, transitions))
     assert found[:, 5].tolist() == [59.0, 10.0]
 
 
 def test_few_tags_are_never_skipped() -> None:
-    assert MaxProduct(torch.zeros(MANY_TAGS - 1, MANY_TAGS - 1))._most is None
-    assert MaxProduct(torch.zeros(MANY_TAGS, MANY_TAGS))._most is not None
+    assert MaxProduct(torch.zeros(MIN_TAGS_TO_PRUNE - 1, MIN_TAGS_TO_PRUNE - 1))._row_max is None
+    assert MaxProduct(torch.zeros(MIN_TAGS_TO_PRUNE, MIN_TAGS_TO_PRUNE))._row_max is not None
 
 
 @pytest.mark.parametrize("num_tags", (1, 2, 7, 255))
@@ -124,18 +124,18 @@ def test_columns_are_the_ways_to_arrive() -> None:
 
 
 def test_flat_scores_are_tried_again_later_and_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    flat, sharp = torch.zeros(1, MANY_TAGS), torch.zeros(1, MANY_TAGS)
+    flat, sharp = torch.zeros(1, MIN_TAGS_TO_PRUNE), torch.zeros(1, MIN_TAGS_TO_PRUNE)
     sharp[0, 0] = 1e3
     tried: list[int] = []
     done: list[Tensor] = []
-    inner = MaxProduct._with_a_bound
+    inner = MaxProduct._max_with_pruning
 
     def spy(self: MaxProduct, alpha: Tensor, most: Tensor) -> Tensor | None:
         tried.append(len(done))
         return inner(self, alpha, most)
 
-    monkeypatch.setattr(MaxProduct, "_with_a_bound", spy)
-    step = MaxProduct(normal(MANY_TAGS, MANY_TAGS).float())
+    monkeypatch.setattr(MaxProduct, "_max_with_pruning", spy)
+    step = MaxProduct(normal(MIN_TAGS_TO_PRUNE, MIN_TAGS_TO_PRUNE).float())
     for scores in [flat] * 60 + [sharp] * 15 + [flat] * 2:
         done.append(step(scores))
     # One step apart, then two, four, eight and sixteen; after a success without a pause, and then from the beginning.
@@ -143,14 +143,14 @@ def test_flat_scores_are_tried_again_later_and_later(monkeypatch: pytest.MonkeyP
 
 
 def test_a_dense_search_is_one_until_it_ends() -> None:
-    transitions = torch.zeros(MANY_TAGS, MANY_TAGS)
+    transitions = torch.zeros(MIN_TAGS_TO_PRUNE, MIN_TAGS_TO_PRUNE)
     with pytest.raises(ZeroDivisionError), _max_product.dense_search():
-        assert not MaxProduct(transitions)._can_skip
+        assert not MaxProduct(transitions)._can_prune
         raise ZeroDivisionError
-    assert MaxProduct(transitions)._can_skip
+    assert MaxProduct(transitions)._can_prune
 
 
 def test_a_dense_search_is_its_own_threads_alone() -> None:
-    transitions = torch.zeros(MANY_TAGS, MANY_TAGS)
+    transitions = torch.zeros(MIN_TAGS_TO_PRUNE, MIN_TAGS_TO_PRUNE)
     with _max_product.dense_search(), ThreadPoolExecutor(1) as pool:
-        assert pool.submit(lambda: MaxProduct(transitions)._can_skip).result()
+        assert pool.submit(lambda: MaxProduct(transitions)._can_prune).result()

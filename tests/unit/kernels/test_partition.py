@@ -24,13 +24,13 @@ both_dtypes = pytest.mark.parametrize("dtype", (torch.float32, torch.float64), i
 def plain_runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """One entry for each time that the plain twin was run."""
     runs: list[str] = []
-    twin = _partition._plain
+    twin = _partition._log_domain
 
     def counted(*arguments: object, **options: object) -> Tensor:
         runs.append("plain")
         return twin(*arguments, **options)
 
-    monkeypatch.setattr(_partition, "_plain", counted)
+    monkeypatch.setattr(_partition, "_log_domain", counted)
     return runs
 
 
@@ -235,7 +235,7 @@ def test_a_tag_that_underflows_before_it_matters(
     share = 1 / (1 + math.exp(-1))
     shares = torch.tensor([share, 1 - share], dtype=torch.float64).expand(4, 1, 2)
     torch.testing.assert_close(posterior(*case.to(dtype)).double(), shares, rtol=0, atol=1e-4)
-    monkeypatch.setattr(_partition, "_certificate", lambda *_: torch.tensor(True))
+    monkeypatch.setattr(_partition, "_underflow_is_negligible", lambda *_: torch.tensor(True))
     assert abs(log_partition(*case.to(dtype)).item() - right) > 0.3
 
 
@@ -361,7 +361,7 @@ MATRIX = torch.randn(64, 57, generator=torch.Generator().manual_seed(0))
 @pytest.mark.parametrize("matrix", (MATRIX, MATRIX.t(), MATRIX[:1], MATRIX[:, :1]), ids=("tall", "wide", "row", "column"))
 @pytest.mark.parametrize("rows", (2, 5, 33))
 def test_packed_products_are_products(matrix: Tensor, rows: int) -> None:
-    multiply = _partition.Multiplier(matrix, rows, _partition.WORTH_PACKING)
+    multiply = _partition.Multiplier(matrix, rows, _partition.MIN_CALLS_TO_PACK)
     assert multiply._packed is not None
     stream = torch.Generator().manual_seed(rows)
     for _ in range(2):
@@ -374,7 +374,7 @@ def test_packed_products_are_products(matrix: Tensor, rows: int) -> None:
 @pytest.mark.parametrize(
     ("matrix", "rows", "times"),
     (
-        (MATRIX, 5, _partition.WORTH_PACKING - 1),
+        (MATRIX, 5, _partition.MIN_CALLS_TO_PACK - 1),
         (MATRIX, 1, 99),
         (MATRIX, 0, 99),
         (MATRIX.double(), 5, 99),
@@ -423,7 +423,7 @@ def test_the_recursion_packs_and_is_right(plain_runs: list[str], monkeypatch: py
 def test_float32_products_are_not_rounded_by_a_global_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     setting, seen, mm = torch.backends.mkldnn.matmul, [], torch.mm
     monkeypatch.setattr(torch, "mm", lambda *given, **how: (seen.append(setting.fp32_precision), mm(*given, **how))[1])
-    monkeypatch.setattr(_partition, "WORTH_PACKING", 10**9)
+    monkeypatch.setattr(_partition, "MIN_CALLS_TO_PACK", 10**9)
     case = random_case(0, length=4, batch=2, num_tags=3)
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high")

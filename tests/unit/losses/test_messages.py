@@ -77,7 +77,7 @@ CASES: dict[str, tuple[Callable[[], Tensor], type[Exception], str]] = {
     "probabilities too large": (
         multi(target=2 * SOFT, validate=True),
         ValueError,
-        r"`target` must hold .* add up to 1, got 3",
+        r"`target` must hold .* 1, got 3",
     ),
     "scores NaN": (multi(with_entry(SCORES, math.nan), validate=True), ValueError, r"`scores` must not be NaN, got 1 of 12"),
     "unknown form": (
@@ -134,7 +134,7 @@ CASES: dict[str, tuple[Callable[[], Tensor], type[Exception], str]] = {
     "ignored probabilities": (
         multi(target=SOFT, ignore_index=1),
         ValueError,
-        r"`ignore_index` must be left alone with probability targets, got 1",
+        r"`ignore_index` must .* probability targets, got 1",
     ),
     "surrogate a name": (multi(surrogate="hinge"), TypeError, r"`surrogate` must be a `Surrogate`, got str"),
     "surrogate a class": (multi(surrogate=LinearCore), TypeError, r"`surrogate` must be a `Surrogate`, got"),
@@ -167,7 +167,7 @@ CASES: dict[str, tuple[Callable[[], Tensor], type[Exception], str]] = {
     "binary zeros among signs": (
         yes_no(target=torch.zeros(3, 4).int(), signed=True, validate=True),
         ValueError,
-        r"`target` must be in \{-1, 1\}, got 12 of 12.*`signed`",
+        r"`target` must be in \{-1, 1\}, got 12 of 12.*`signed=",
     ),
     "binary scores NaN": (
         yes_no(with_entry(SCORES, math.nan), validate=True),

@@ -58,7 +58,7 @@ def test_what_has_no_probability_never_happens(weights):
 @pytest.mark.parametrize(
     ("transitions", "message"),
     [
-        ([[1.0, 0.0]], r"`transitions` must be a square matrix, got shape \(1, 2\); one row"),
+        ([[1.0, 0.0]], r"`transitions` must be a square matrix, got shape \(1, 2\)"),
         ([1.0], r"be a square matrix, got shape \(1,\)"),
         ([[1.0]], "`num_classes` must be an integer of at least 2, got 1"),
         ([[1.2, -0.2], [0.0, 1.0]], "`transitions` must be probabilities, got 1 of 4 entries"),

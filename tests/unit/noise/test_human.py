@@ -102,10 +102,10 @@ def test_no_file_runs_code(tmp_path):
     torch.save({"clean_label": np.arange(3), "worse_label": Touches(touched)}, tmp_path / "bad.pt")
     np.save(tmp_path / "bad.npy", np.array({"clean_label": Touches(touched)}), allow_pickle=True)
     np.savez(tmp_path / "bad.npz", worse_label=np.array([Touches(touched)]), allow_pickle=True)
-    with pytest.raises(ValueError, match=r"`path` must hold labels only, got 'bad.pt', which has other things"):
+    with pytest.raises(ValueError, match=r"`path` must contain labels only, got 'bad.pt', which contains other objects"):
         human_cifar10(tmp_path / "bad.pt")
     for name in ("bad.npy", "bad.npz"):
-        with pytest.raises(ValueError, match=r"`path` must hold plain numbers, .*numpy\.savez"):
+        with pytest.raises(ValueError, match=r"`path` must contain numbers only, .*numpy\.savez"):
             human_cifar10(tmp_path / name)
     assert not touched.exists()
 
@@ -122,7 +122,7 @@ def test_damaged_files_say_so(tmp_path, ending):
     path = tmp_path / f"labels{ending}"
     for content in (b"", b"not a file of labels", b"PK\x03\x04" + bytes(50)):
         path.write_bytes(content)
-        with pytest.raises(ValueError, match=r"`path` must hold .* is damaged"):
+        with pytest.raises(ValueError, match=r"`path` must contain .* is damaged"):
             human_cifar10(path)
 
 
@@ -130,11 +130,11 @@ def test_damaged_files_say_so(tmp_path, ending):
     ("sets", "labels", "message"),
     [
         (SETS, CLEAN[:5], r"`labels` must have shape \(6,\), one for every label in the file, got \(5,\)"),
-        (SETS, CLEAN[::-1], "`labels` must be the file's clean labels, got 6 that differ; bring images and labels"),
+        (SETS, CLEAN[::-1], "`labels` must equal the clean labels in the file, got 6 that differ"),
         (SETS | {"worse_label": [0, 9, 3, 5, 5, 10]}, None, r"`path: worse_label` must lie in 0\.\.9, got 1 of 6"),
         ({"clean_label": CLEAN}, None, "`path` must have a column `worse_label`, got 'clean_label'; pass the published"),
-        (SETS | {"clean_label": [0, 1]}, CLEAN, "`labels` must be the file's clean labels, got 2 there"),
-        (SETS | {"worse_label": [[0], [1]]}, CLEAN, r"`path` must hold vectors, got shape \(2, 1\) for 'worse_label'"),
+        (SETS | {"clean_label": [0, 1]}, CLEAN, "`labels` must equal the clean labels in the file, got 2 there"),
+        (SETS | {"worse_label": [[0], [1]]}, CLEAN, r"`path` must contain vectors, got shape \(2, 1\) for 'worse_label'"),
     ],
 )
 def test_messages(tmp_path, sets, labels, message):
@@ -143,17 +143,17 @@ def test_messages(tmp_path, sets, labels, message):
 
 
 def test_messages_on_paths_and_options(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"`path` must lead to a file, got '.*missing\.pt'"):
+    with pytest.raises(FileNotFoundError, match=r"`path` must be an existing file, got '.*missing\.pt'"):
         human_cifar10(tmp_path / "missing.pt")
     with pytest.raises(ValueError, match=r"`path` must be one of '\.pt', '\.npz', '\.npy', '\.csv', got '\.pkl'"):
         human_cifar10(tmp_path / "labels.pkl")
     with pytest.raises(ValueError, match=r"`which` must be one of 'worst', 'aggre', .* got 'best'"):
         human_cifar10(write(tmp_path, ".pt"), which="best")
     torch.save(torch.arange(3), tmp_path / "list.pt")
-    with pytest.raises(ValueError, match="`path` must hold a dict of label vectors, got Tensor"):
+    with pytest.raises(ValueError, match="`path` must contain a dict of label vectors, got Tensor"):
         human_cifar10(tmp_path / "list.pt")
     (tmp_path / "text.csv").write_text("clean_label,worse_label\n1,dog\n")
-    with pytest.raises(ValueError, match="`path` must hold integers in column 'worse_label', got"):
+    with pytest.raises(ValueError, match="`path` must contain integers in column 'worse_label', got"):
         human_cifar10(tmp_path / "text.csv")
     (tmp_path / "empty.csv").write_text("")
     with pytest.raises(ValueError, match="`path` must have a column `worse_label`, got none"):

@@ -7,7 +7,7 @@ from scipy import special, stats
 
 from linearcore import _arrays
 from linearcore.noise import NoisyLabels, instance_dependent
-from linearcore.noise._instance_dependent import _rates
+from linearcore.noise._instance_dependent import _flip_rates
 from linearcore.noise._stream import normal, seeded
 
 CLASSES, WIDTH, COPIES = 4, 5, 4000
@@ -57,21 +57,21 @@ def test_labels_are_drawn_from_the_stated_law(inputs, projections, rate):
 def test_rates_of_labels_are_normal_and_cut_off(rate, spread):
     place = torch.linspace(0.001, 0.999, 99, dtype=torch.float64)
     expected = stats.truncnorm(-rate / spread, (1 - rate) / spread, loc=rate, scale=spread).ppf(place.numpy())
-    np.testing.assert_allclose(_rates(place, rate, spread).numpy(), expected, atol=1e-9)
-    assert (_rates(place, rate, spread) >= _rates(place, rate / 2, spread)).all()
+    np.testing.assert_allclose(_flip_rates(place, rate, spread).numpy(), expected, atol=1e-9)
+    assert (_flip_rates(place, rate, spread) >= _flip_rates(place, rate / 2, spread)).all()
 
 
 def test_the_cut_moves_the_mean_as_documented():
     place = (torch.arange(100_000, dtype=torch.float64) + 0.5) / 100_000
-    assert float(_rates(place, 0.2, 0.1).mean()) == pytest.approx(0.2055, abs=5e-5)
-    assert float(_rates(place, 1e-9, 0.1).mean()) == pytest.approx(0.08, abs=5e-4)
-    assert (_rates(place, 0.0, 0.1) == 0).all() and (_rates(place, 0.2, 0.0) == 0.2).all()
+    assert float(_flip_rates(place, 0.2, 0.1).mean()) == pytest.approx(0.2055, abs=5e-5)
+    assert float(_flip_rates(place, 1e-9, 0.1).mean()) == pytest.approx(0.08, abs=5e-4)
+    assert (_flip_rates(place, 0.0, 0.1) == 0).all() and (_flip_rates(place, 0.2, 0.0) == 0.2).all()
 
 
 def test_ends_of_the_stream_are_probabilities():
     place = torch.tensor([0.0, 1 - 2**-53], dtype=torch.float64)
     for spread in (1e-9, 0.1, 1e9):
-        rates = _rates(place, 0.3, spread)
+        rates = _flip_rates(place, 0.3, spread)
         assert ((rates >= 0) & (rates <= 1)).all()
 
 
@@ -174,11 +174,11 @@ def test_size_of_the_pieces_does_not_matter(inputs, monkeypatch, tmp_path):
     [
         ({"inputs": "scaled"}, ValueError, "`inputs` must be one of 'raw', 'centred', 'normalised', got 'scaled'"),
         ({"projections": "one"}, ValueError, "`projections` must be one of 'per-class', 'shared', got 'one'"),
-        ({"spread": -1}, ValueError, "`spread` must be a number of at least 0, got -1; the released code has 0.1"),
+        ({"spread": -1}, ValueError, "`spread` must be a number of at least 0, got -1; the released code uses 0.1"),
         ({"spread": float("nan")}, ValueError, "`spread` must be a number of at least 0, got nan"),
         ({"spread": True}, ValueError, "`spread` must be a number of at least 0, got True"),
-        ({"features": torch.ones(3)}, ValueError, r"`features` must have a row for every label, got shape \(3,\)"),
-        ({"features": torch.ones(2, 5)}, ValueError, r"`labels` must have shape \(2,\), got \(3,\); pass as many"),
+        ({"features": torch.ones(3)}, ValueError, r"`features` must have one row per label, got shape \(3,\)"),
+        ({"features": torch.ones(2, 5)}, ValueError, r"`labels` must have shape \(2,\), got \(3,\); "),
         ({"labels": [[0, 1, 2]]}, ValueError, r"`labels` must have shape \(3,\), got \(1, 3\)"),
         ({"features": [[1.0]] * 3}, TypeError, "`features` must be a tensor or an array, got list"),
         ({"features": torch.ones(3, 2, dtype=torch.complex64)}, TypeError, "`features` must be real numbers"),

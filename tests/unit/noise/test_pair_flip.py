@@ -41,9 +41,9 @@ def test_any_shape_of_labels():
 @pytest.mark.parametrize(
     ("to", "message"),
     [
-        ({0: 3}, r"`to` must map classes in 0\.\.2 to other ones, got 0: 3; write a dict"),
+        ({0: 3}, r"`to` must map classes in 0\.\.2 to other classes, got 0: 3; write a dict"),
         ({-1: 0}, "`to` must map classes"),
-        ({1: 1}, "to other ones, got 1: 1"),
+        ({1: 1}, "to other classes, got 1: 1"),
         ({0: 1.0}, r"got 0: 1\.0"),
         ([1, 2, 0], "`to` must map classes to classes, got"),
     ],

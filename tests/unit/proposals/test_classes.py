@@ -10,7 +10,7 @@ from torch import Tensor
 
 from linearcore.proposals import (
     Candidates,
-    Hard,
+    HardNegatives,
     InBatch,
     LogUniform,
     Mixture,
@@ -19,7 +19,7 @@ from linearcore.proposals import (
     Unigram,
     _unigram,
     check_num_samples,
-    hardest,
+    hard_negatives,
 )
 
 
@@ -46,8 +46,8 @@ LAWS: dict[str, Callable[[int, bool], Proposal]] = {
     "even mixture": lambda n, shared: Mixture(
         shared=shared, parts=(LogUniform(shared=not shared), Uniform(shared=not shared))
     ),
-    "hard": lambda n, shared: Hard(shared=shared, table=table(n)),
-    "hard by frequency": lambda n, shared: Hard(
+    "hard": lambda n, shared: HardNegatives(shared=shared, table=table(n)),
+    "hard by frequency": lambda n, shared: HardNegatives(
         shared=shared, table=table(n), rest=Unigram(shared=not shared, counts=counts(n))
     ),
     "in batch": lambda n, shared: InBatch(shared=shared),
@@ -79,7 +79,7 @@ def probabilities(proposal: Proposal, num_classes: int) -> list[float]:
             weights = proposal.weights or ()
             parts = zip(*(probabilities(part, num_classes) for part in proposal.parts), strict=True)
             return [sum(w * p for w, p in zip(weights, each, strict=True)) for each in parts]
-        case Hard() | InBatch():
+        case HardNegatives() | InBatch():
             return probabilities(proposal.rest, num_classes)
     raise AssertionError(proposal)
 
@@ -185,14 +185,14 @@ def test_a_generator_leaves_the_global_stream_alone(make: Callable[[int, bool], 
 def test_shapes_and_weights(make: Callable[[int, bool], Proposal], shared: bool) -> None:
     proposal, target = make(7, shared), torch.tensor([0, 3, 6, 3])
     index, log_weight = proposal.candidates(target, 7, 12, stream())
-    known = 4 if isinstance(proposal, Hard) else 3 if isinstance(proposal, InBatch) else 0
-    assert index.shape == (1 if shared and not isinstance(proposal, Hard) else 4, known + 12)
+    known = 4 if isinstance(proposal, HardNegatives) else 3 if isinstance(proposal, InBatch) else 0
+    assert index.shape == (1 if shared and not isinstance(proposal, HardNegatives) else 4, known + 12)
     assert log_weight.shape == (4, known + 12) and log_weight.dtype == torch.float32 and not log_weight.requires_grad
     drawn = index.expand(4, -1)[:, known:]
     assert (drawn == drawn[:1]).all().item() == shared
     law = probabilities(proposal, 7)
     for row, own in enumerate(target.tolist()):
-        lists = table(7)[own].tolist() if isinstance(proposal, Hard) else [0, 3, 6][:known]
+        lists = table(7)[own].tolist() if isinstance(proposal, HardNegatives) else [0, 3, 6][:known]
         seen: list[int] = []
         for place, (v, found) in enumerate(zip(index.expand(4, -1)[row].tolist(), log_weight[row].tolist(), strict=True)):
             if place < known:
@@ -302,7 +302,7 @@ class _Again:
         return Candidates(index, torch.where(again, -law, log_weight))
 
 
-class Greedy(_Again, Hard): ...
+class Greedy(_Again, HardNegatives): ...
 
 
 class GreedyInBatch(_Again, InBatch): ...
@@ -331,7 +331,7 @@ def test_a_wrong_weight_is_seen(law: type[Proposal], options: dict[str, Tensor],
 @pytest.mark.parametrize("top", (0, 1, 3, 9, 50))
 def test_hardest_are_the_largest_inner_products(chunk: int, top: int) -> None:
     weight = torch.randn(10, 4, generator=stream(), requires_grad=True)
-    found = hardest(weight, top, chunk)
+    found = hard_negatives(weight, top, chunk)
     assert found.shape == (10, min(top, 9)) and not found.requires_grad
     products = (weight @ weight.t()).tolist()
     for own, row in enumerate(products):
@@ -340,9 +340,9 @@ def test_hardest_are_the_largest_inner_products(chunk: int, top: int) -> None:
 
 
 def test_tables_of_any_integer_type() -> None:
-    expected = Hard(table=table(7)).candidates(torch.arange(7), 7, 3, stream())
+    expected = HardNegatives(table=table(7)).candidates(torch.arange(7), 7, 3, stream())
     for dtype in (torch.int32, torch.uint8, torch.int16):
-        found = Hard(table=table(7).to(dtype)).candidates(torch.arange(7), 7, 3, stream())
+        found = HardNegatives(table=table(7).to(dtype)).candidates(torch.arange(7), 7, 3, stream())
         assert torch.equal(found.index, expected.index) and torch.equal(found.log_weight, expected.log_weight)
         assert found.index.dtype == torch.int64
 
@@ -358,7 +358,7 @@ MESSAGES: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "counts all zero": (
         lambda: Unigram(counts=torch.zeros(3), smoothing=0.0),
         ValueError,
-        r"^`counts` must be non-negative, and not all zero, got others; count",
+        r"^`counts` must be non-negative, and not all zero, got ",
     ),
     "counts no numbers": (lambda: Unigram(counts=torch.tensor([1, math.nan])), ValueError, "^`counts` must be non-negative"),
     "counts infinite": (lambda: Unigram(counts=torch.tensor([1, math.inf])), ValueError, "^`counts` must be non-negative"),
@@ -400,18 +400,38 @@ MESSAGES: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
         ValueError,
         "^`weights` must hold 2 positive",
     ),
-    "no table": (Hard, ValueError, r"^`table` must be integers of shape \(n, k\), got NoneType; for example hardest"),
-    "table a list": (lambda: Hard(table=[[1], [0]]), ValueError, r"^`table` must be integers of shape \(n, k\), got list"),
-    "table flat": (lambda: Hard(table=torch.zeros(3).long()), ValueError, r"^`table` must be integers .*, got \(3,\); "),
-    "table of floats": (lambda: Hard(table=torch.zeros(3, 2)), ValueError, r"^`table` must be integers of shape \(n, k\)"),
-    "table of booleans": (lambda: Hard(table=torch.ones(3, 2).bool()), ValueError, "^`table` must be integers of shape"),
+    "no table": (
+        HardNegatives,
+        ValueError,
+        r"^`table` must be integers of shape \(n, k\), got NoneType",
+    ),
+    "table a list": (
+        lambda: HardNegatives(table=[[1], [0]]),
+        ValueError,
+        r"^`table` must be integers of shape \(n, k\), got list",
+    ),
+    "table flat": (
+        lambda: HardNegatives(table=torch.zeros(3).long()),
+        ValueError,
+        r"^`table` must .*got \(3,\); ",
+    ),
+    "table of floats": (
+        lambda: HardNegatives(table=torch.zeros(3, 2)),
+        ValueError,
+        r"^`table` must be integers of shape \(n, k\)",
+    ),
+    "table of booleans": (
+        lambda: HardNegatives(table=torch.ones(3, 2).bool()),
+        ValueError,
+        "^`table` must be integers of shape",
+    ),
     "table of others": (
-        lambda: Hard(table=torch.zeros(3, 1).long()).candidates(TARGET, 4, 2),
+        lambda: HardNegatives(table=torch.zeros(3, 1).long()).candidates(TARGET, 4, 2),
         ValueError,
         r"^`table` must be for 4 classes, got 3; list the competitors of all classes, in their order",
     ),
     "rest of another type": (
-        lambda: Hard(table=torch.zeros(3, 1).long(), rest="uniform"),
+        lambda: HardNegatives(table=torch.zeros(3, 1).long(), rest="uniform"),
         (TypeError, ValueError),
         "^`rest` must be a `Proposal`, got",
     ),

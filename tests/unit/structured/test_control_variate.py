@@ -73,7 +73,7 @@ def test_slope_is_held_fixed_in_the_gradient():
 
 
 def test_running_slope_starts_at_one_and_follows_the_mean_of_the_slopes():
-    alpha, phi = RunningSlope(rate=0.25), LinearCore()
+    alpha, phi = RunningSlope(momentum=0.25), LinearCore()
     assert float(alpha.value) == 1
     margins = torch.tensor([[-1.0, 3.0]], dtype=torch.float64, requires_grad=True)
     # −φ'(3) = 2σ(1 − 3).
@@ -88,5 +88,5 @@ def test_running_slope_starts_at_one_and_follows_the_mean_of_the_slopes():
 
 @pytest.mark.parametrize("rate", [0.0, -0.1, 1.5, math.nan])
 def test_rate_out_of_range(rate):
-    with pytest.raises(ValueError, match="`rate` must be above 0 and at most 1"):
+    with pytest.raises(ValueError, match="`momentum` must be above 0 and at most 1"):
         RunningSlope(rate)

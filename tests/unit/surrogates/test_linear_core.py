@@ -13,16 +13,14 @@ NOT_POSITIVE = (0, 0.0, -1.0, float("nan"), float("inf"), "1", True, None)
 
 @pytest.mark.parametrize("number", NOT_POSITIVE, ids=repr)
 def test_tau_must_be_positive(number: object) -> None:
-    with pytest.raises(
-        ValueError, match=r"`tau` must be a positive number, got .*; pass the half-width of the core"
-    ) as error:
+    with pytest.raises(ValueError, match=r"`tau` must be a positive number, got ") as error:
         LinearCore(tau=number)
     assert repr(number) in str(error.value)
 
 
 @pytest.mark.parametrize("number", NOT_POSITIVE, ids=repr)
 def test_sharpness_must_be_positive(number: object) -> None:
-    message = r"`sharpness` must be a positive number, got .*; pass how fast the tail bends"
+    message = r"`sharpness` must be a positive number, got "
     with pytest.raises(ValueError, match=message) as error:
         LinearCore(sharpness=number)
     assert repr(number) in str(error.value)
@@ -30,13 +28,13 @@ def test_sharpness_must_be_positive(number: object) -> None:
 
 @pytest.mark.parametrize("sides", (0, 3, -1, 1.5, "1", None), ids=repr)
 def test_sides_are_one_or_two(sides: object) -> None:
-    message = rf"`sides` must be one of 1, 2, got {sides!r}; 1 keeps the left side linear, 2 bends both"
+    message = rf"`sides` must be one of 1, 2, got {sides!r}; "
     with pytest.raises(ValueError, match=message):
         LinearCore(sides=sides)
 
 
 def test_unknown_base_lists_the_known_ones() -> None:
-    with pytest.raises(ValueError, match=r"`base` must be one of .*, got 'logit'; or pass a `Base` of your own") as error:
+    with pytest.raises(ValueError, match=r"`base` must be one of .*, got 'logit'; .*`UserBase`") as error:
         LinearCore("logit")
     assert all(repr(name) in str(error.value) for name in BASES)
 

@@ -2,7 +2,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linearcore.tagging._batches import ROUND, batches, padded_length
+from linearcore.tagging._batches import LENGTH_MULTIPLE, batches, padded_length
 
 lengths = st.lists(st.integers(0, 70), max_size=60)
 
@@ -15,7 +15,7 @@ def test_every_sentence_comes_once_and_fits(sizes, tokens, seed):
         for bucket in found:
             assert 0 < len(bucket.members) <= bucket.size
             assert bucket.size == 1 or bucket.size * bucket.length <= tokens
-            assert all(bucket.length - ROUND < max(1, sizes[member]) <= bucket.length for member in bucket.members)
+            assert all(bucket.length - LENGTH_MULTIPLE < max(1, sizes[member]) <= bucket.length for member in bucket.members)
 
 
 def test_an_epoch_has_an_order_of_its_own_and_it_can_be_had_again():

@@ -52,5 +52,5 @@ def test_every_tenth_is_held_out():
     train, dev = split_dev(numbered)
     assert [words for words, _ in dev] == [["10"], ["20"]]
     assert len(train) == 22
-    with pytest.raises(ValueError, match=r"`sentences` must be 10 at the least to hold some out, got 3; pass dev .*--dev"):
+    with pytest.raises(ValueError, match=r"`sentences` must be at least 10 for a validation split, got 3; .*--dev"):
         split_dev(numbered[:3])

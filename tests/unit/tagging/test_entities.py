@@ -31,7 +31,7 @@ def test_as_seqeval_counts(tags, seed):
     entities = Entities()
     for sentence in zip(gold, predicted, strict=True):
         entities.add(*sentence)
-    assert entities.is_used
+    assert entities.has_entities
     report = metrics.classification_report(gold, predicted, output_dict=True, zero_division=0)
     found = {**entities.types(), "micro avg": entities.overall()}
     assert set(found) == set(report) - {"macro avg", "weighted avg"}
@@ -70,7 +70,7 @@ def test_a_predicted_tag_of_another_kind_is_outside():
     entities, plain = Entities(), Entities()
     entities.add(["B-PER", "I-PER", "O"], ["B-PER", "NN", "B"])
     plain.add(["B-PER", "I-PER", "O"], ["B-PER", "O", "O"])
-    assert entities.to_json() == plain.to_json() and entities.is_used
+    assert entities.to_json() == plain.to_json() and entities.has_entities
 
 
 def test_nothing_but_outside_is_no_sign_of_entities():

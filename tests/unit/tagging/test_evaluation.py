@@ -6,8 +6,8 @@ import random
 import pytest
 from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_fscore_support
 
-from linearcore.tagging._entities import Rates
-from linearcore.tagging._evaluation import Confusion, Evaluation, Share
+from linearcore.tagging._entities import PrecisionRecall
+from linearcore.tagging._evaluation import Confusion, CorrectCount, Evaluation
 
 TAGS = ["NOUN", "VERB", "ADJ", "ADV", "X"]
 
@@ -55,7 +55,7 @@ def test_known_and_unknown_words(evaluation):
 
 def test_sentences(evaluation):
     right = [gold == predicted for _, gold, predicted in sentences()]
-    assert evaluation.sentences == Share(sum(right), len(right)) and 0 < sum(right) < len(right)
+    assert evaluation.sentences == CorrectCount(sum(right), len(right)) and 0 < sum(right) < len(right)
 
 
 def test_rates_of_tags(evaluation):
@@ -93,10 +93,10 @@ def test_equal_counts_are_ordered_by_name():
 
 def test_unseen_tags_are_counted_and_wrong(evaluation):
     assert evaluation.unseen_tags == {"X": flat(1).count("X")}
-    assert evaluation.tags()["X"] == Rates(0.0, 0.0, 0.0, flat(1).count("X"))
+    assert evaluation.tags()["X"] == PrecisionRecall(0.0, 0.0, 0.0, flat(1).count("X"))
     unasked = Evaluation()
     unasked.add(["a"], ["X"], ["Y"])
-    assert unasked.unseen_tags == {} and unasked.known == Share(0, 1) and unasked.unknown.accuracy is None
+    assert unasked.unseen_tags == {} and unasked.known == CorrectCount(0, 1) and unasked.unknown.accuracy is None
 
 
 def test_order_and_division_into_sentences_do_not_matter_to_words(evaluation):
@@ -135,12 +135,12 @@ def test_it_keeps_counts_and_no_sentences():
 
 def test_messages():
     evaluation = Evaluation()
-    with pytest.raises(ValueError, match="`gold` must be as many as the 2 words, got 1; give one tag a word"):
+    with pytest.raises(ValueError, match="`gold` must be as many as the 2 words, got 1"):
         evaluation.add(["a", "b"], ["A"], ["A", "A"])
-    with pytest.raises(ValueError, match="`predicted` must be as many as the 2 words, got 3; give one tag a word"):
+    with pytest.raises(ValueError, match="`predicted` must be as many as the 2 words, got 3"):
         evaluation.add(["a", "b"], ["A", "A"], ["A"] * 3)
-    with pytest.raises(ValueError, match="`words` must be at least one, got 0; leave out empty sentences"):
+    with pytest.raises(ValueError, match="`words` must be at least one, got 0"):
         evaluation.add([], [], [])
     for ask in (lambda: evaluation.accuracy, evaluation.to_json):
-        with pytest.raises(ValueError, match="`evaluation` must have seen a sentence, got none; add one first"):
+        with pytest.raises(ValueError, match="`evaluation` must have a sentence, got none; add one first"):
             ask()

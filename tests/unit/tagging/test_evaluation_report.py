@@ -35,8 +35,8 @@ def test_summary():
     evaluation.add(["a", "dog"], ["DET", "NOUN"], ["DET", "NOUN"])
     evaluation.add(["a", "b"], ["DET", "X"], ["DET", "DET"])
     assert summary(evaluation) == (
-        "75.00 % of 4 words right; known words 100.00 % of 2, unknown words 50.00 % of 2; 50.00 % of 2 sentences right; "
-        "1 word with 1 tag unseen in training, counted as wrong"
+        "75.00 % of 4 words correct; known words 100.00 % of 2, unknown words 50.00 % of 2; 50.00 % of 2 sentences correct; "
+        "1 word with 1 tag not in the training data, counted as wrong"
     )
     assert printed(evaluation).startswith(summary(evaluation)[:80])
 
@@ -46,7 +46,7 @@ def test_summary_without_unknown_words_and_with_entities():
     evaluation = Evaluation()
     evaluation.add(["a"] * 1000, ["B-PER"] * 1000, ["B-PER"] * 500 + ["O"] * 500)
     assert summary(evaluation) == (
-        "50.00 % of 1,000 words right; known words 50.00 % of 1,000, unknown words none; 0.00 % of 1 sentence right; "
+        "50.00 % of 1,000 words correct; known words 50.00 % of 1,000, unknown words none; 0.00 % of 1 sentence correct; "
         "entity F1 66.67 %"
     )
 
@@ -93,5 +93,5 @@ def test_entities():
 
 
 def test_message_without_words():
-    with pytest.raises(ValueError, match="`evaluation` must have seen a sentence"):
+    with pytest.raises(ValueError, match="`evaluation` must have a sentence"):
         evaluation_report(Evaluation())

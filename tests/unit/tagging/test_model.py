@@ -4,7 +4,7 @@ import torch.nn.functional as F
 
 from linearcore.heads import ChainCRF, ChainSSVM, LinearCoreChain
 from linearcore.surrogates import LinearCore
-from linearcore.tagging._heads import BEAM, MOST_EXACT
+from linearcore.tagging._heads import DEFAULT_BEAM, MAX_EXACT_TAGS
 from linearcore.tagging._model import IGNORED, TaggingModel
 from linearcore.tagging.encoders import BiLSTM
 
@@ -20,7 +20,7 @@ def make(loss="lc", num_tags=4, **options):
 
 
 def inputs(model):
-    rows = [model.encoder.numbers(words) for words in (["a", "b", "x"], ["c"], [])]
+    rows = [model.encoder.featurize(words) for words in (["a", "b", "x"], ["c"], [])]
     return model.encoder.collate(rows, 3)
 
 
@@ -54,9 +54,9 @@ def test_decoding_is_the_heads_own(loss):
 
 
 def test_many_tags_are_decoded_by_a_beam():
-    assert make(num_tags=MOST_EXACT).beam == 0
-    assert make(num_tags=MOST_EXACT + 1).beam == BEAM
-    assert make(num_tags=MOST_EXACT + 1, beam=0).beam == 0
+    assert make(num_tags=MAX_EXACT_TAGS).beam == 0
+    assert make(num_tags=MAX_EXACT_TAGS + 1).beam == DEFAULT_BEAM
+    assert make(num_tags=MAX_EXACT_TAGS + 1, beam=0).beam == 0
     wide, exact = make(num_tags=9, beam=9).eval(), make(num_tags=9, beam=0).eval()
     assert torch.equal(wide.decode(MASK, inputs(wide)), exact.decode(MASK, inputs(exact)))
 
@@ -86,9 +86,7 @@ def test_options_of_the_linear_core():
 @pytest.mark.parametrize("option", ["unary", "sharpness"])
 @pytest.mark.parametrize("loss", ["ce", "crf", "ssvm"])
 def test_other_losses_refuse_options_of_the_linear_core(loss, option):
-    with pytest.raises(
-        ValueError, match=f"^`{option}` must be None with loss '{loss}', got 0.5; it is an option of loss 'lc'"
-    ):
+    with pytest.raises(ValueError, match=f"^`{option}` must be None with loss '{loss}', got 0.5; omit it, or use loss 'lc'"):
         make(loss, **{option: 0.5})
 
 

@@ -10,13 +10,13 @@ from tests.tagged_text import sentences
 
 SAVED = Path(__file__).parents[2] / "saved" / "tagger"
 DATA, DEV = sentences(40), sentences(10, seed=1)
-SHORT = Training(epochs=2, tokens=64, embedding=4, hidden=4)
+SHORT = Training(epochs=2, batch_tokens=64, embedding=4, hidden=4)
 
 
 def test_a_tagger_of_an_earlier_version_is_read():
     tagger = Tagger.load(SAVED)
     assert "unary" not in json.loads((SAVED / "linearcore.json").read_text())["settings"]["model"]
-    assert tagger.columns == "upos" and tagger.told == {"note": "saved by an earlier version"}
+    assert tagger.columns == "upos" and tagger.metadata == {"note": "saved by an earlier version"}
     assert tagger.tag(["a", "dog", "sees"]) == ["DET", "NOUN", "VERB"]
     assert (tagger.model.head.unary, tagger.model.head.rank, tagger.model.head.form.name) == (0.0, 1, "logodds")
 
@@ -40,7 +40,7 @@ def unfinished(tmp_path, monkeypatch):
         raise StoppedError
 
     with monkeypatch.context() as patch:
-        patch.setattr("linearcore.tagging._run.Run._finish", lambda run, rate: run._save() or stop())
+        patch.setattr("linearcore.tagging._loop.TrainingLoop._end_epoch", lambda run, rate: run._save() or stop())
         with pytest.raises(StoppedError):
             train(DATA, DEV, SHORT, out=tmp_path)
     return tmp_path

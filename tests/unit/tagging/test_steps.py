@@ -5,25 +5,25 @@ from linearcore.tagging import Training
 from linearcore.tagging._batches import batches
 from linearcore.tagging._corpus import Corpus
 from linearcore.tagging._model import TaggingModel
-from linearcore.tagging._steps import Stepper, make_optimizer, rate_at
+from linearcore.tagging._steps import Stepper, lr_at, make_optimizer
 from linearcore.tagging._vocabulary import Vocabulary
 from linearcore.tagging.encoders import BiLSTM
 from tests.tagged_text import sentences
 
 
 def test_the_rate_rises_and_then_falls_to_zero():
-    settings = Training(rate=1.0, warmup=0.1)
-    rates = [rate_at(step, 100, settings) for step in range(101)]
+    settings = Training(lr=1.0, warmup=0.1)
+    rates = [lr_at(step, 100, settings) for step in range(101)]
     assert rates[:10] == pytest.approx([step / 10 for step in range(1, 11)])
     assert rates[10] == pytest.approx(1.0)
     assert rates[55] == pytest.approx(0.5)
     assert rates[99] == pytest.approx(1 / 90) and rates[100] == 0.0
-    assert rate_at(0, 1, settings) > 0
+    assert lr_at(0, 1, settings) > 0
 
 
-def work(optimizer="adam", clip=5.0, dtype=None, compiled=False, chain_rate=None):
+def work(optimizer="adam", clip=5.0, dtype=None, compiled=False, chain_lr_scale=None):
     torch.manual_seed(0)
-    settings = Training(optimizer=optimizer, decay=0.0, chain_rate=chain_rate)
+    settings = Training(optimizer=optimizer, weight_decay=0.0, chain_lr_scale=chain_lr_scale)
     data = sentences(20)
     vocabulary = Vocabulary.of(data)
     model = TaggingModel(BiLSTM(vocabulary.words, hidden=8, dropout=0.0), len(vocabulary.tags))
@@ -54,9 +54,9 @@ def test_gradients_are_clipped_and_the_rate_is_used():
     assert all(torch.equal(one, other) for one, other in zip(old, stepper.model.parameters(), strict=True))
 
 
-def moves(chain_rate):
+def moves(chain_lr_scale):
     """What one step of SGD moves, of the chain and of all else, by name."""
-    stepper, batch = work("sgd", chain_rate=chain_rate)
+    stepper, batch = work("sgd", chain_lr_scale=chain_lr_scale)
     before = {name: value.detach().clone() for name, value in stepper.model.named_parameters()}
     stepper.step(batch, 0.5)
     return {name: value.detach() - before[name] for name, value in stepper.model.named_parameters()}
@@ -99,6 +99,6 @@ def test_captured_steps_are_plain_steps(loss, optimizer):
         some = [corpus.batch(bucket, full=True).to(torch.device("cuda")) for bucket in batches(corpus.lengths, 64)]
         rates = [0.01 * (1 + step % 3) for step in range(8 * len(some))]
         found.append([float(stepper.step(some[step % len(some)], rate)) for step, rate in enumerate(rates)])
-        assert stepper._graphs.is_captured == captured and bool(stepper._graphs._graphs) == captured
+        assert stepper._graphs.uses_graphs == captured and bool(stepper._graphs._graphs) == captured
     assert found[0] == pytest.approx(found[1], rel=1e-2, abs=1e-3)
     assert found[0][-1] < found[0][0]

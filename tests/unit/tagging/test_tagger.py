@@ -28,7 +28,7 @@ def test_many_sentences_are_tagged_as_one_is():
     tagger = make()
     data = [words for words, _ in sentences(1200, seed=5)] + [[]]
     random.Random(0).shuffle(data)
-    found = list(tagger.tag_all(iter(data), tokens=100))
+    found = list(tagger.tag_all(iter(data), batch_tokens=100))
     assert [len(tags) for tags in found] == [len(words) for words in data]
     for place in range(0, len(data), 97):
         assert found[place] == tagger.tag(data[place])
@@ -48,7 +48,7 @@ def test_any_word_can_be_tagged():
 
 
 def test_one_string_is_no_sentence():
-    with pytest.raises(TypeError, match="`words` must be a list of words, got one string; split it"):
+    with pytest.raises(TypeError, match="`words` must be a list of words, got a string; split it"):
         make().tag("a dog")
 
 
@@ -59,7 +59,7 @@ def test_saved_and_loaded(tmp_path, loss):
     twin = Tagger.load(tmp_path)
     data = [words for words, _ in DATA]
     assert list(twin.tag_all(data)) == list(tagger.tag_all(data))
-    assert (twin.columns, twin.told, twin.vocabulary) == (tagger.columns, tagger.told, tagger.vocabulary)
+    assert (twin.columns, twin.metadata, twin.vocabulary) == (tagger.columns, tagger.metadata, tagger.vocabulary)
     assert {path.suffix for path in tmp_path.rglob("*") if path.is_file()} == {".json", ".safetensors"}
 
 
@@ -116,6 +116,6 @@ def test_what_was_read_before_a_fault_is_still_tagged():
 
     found = []
     with pytest.raises(ReaderError, match="rubbish"):
-        for pair in make().tagged(stream()):
+        for pair in make().tag_sentences(stream()):
             found.append(pair)
     assert len(found) == 5

@@ -17,14 +17,14 @@ from tests.tagged_text import sentences
 
 FOLDER, KIND = "checkpoint", "training run of a tagger"
 DATA, DEV = sentences(80), sentences(20, seed=1)
-SHORT = Training(epochs=3, tokens=64, seed=3)
+SHORT = Training(epochs=3, batch_tokens=64, seed=3)
 
 
 @pytest.mark.parametrize("loss", ["lc", "crf", "ssvm", "ce"])
 def test_every_loss_learns(loss):
-    found = train(sentences(300), sentences(100, seed=1), Training(loss=loss, epochs=3, tokens=128))
+    found = train(sentences(300), sentences(100, seed=1), Training(loss=loss, epochs=3, batch_tokens=128))
     # A word in -a, one of four, is a noun or a verb: without its neighbours, some 88 % would be right.
-    assert found.tagger.told["dev_accuracy"] > 93
+    assert found.tagger.metadata["dev_accuracy"] > 93
     assert found.history[-1]["loss"] < found.history[0]["loss"]
     assert found.resumed is None
 
@@ -35,7 +35,7 @@ def test_the_same_seed_gives_the_same_weights_and_leaves_torchs_own_stream_alone
     one, other = (train(DATA, DEV, SHORT).tagger for _ in range(2))
     assert torch.equal(torch.get_rng_state(), before)
     assert same(one, other)
-    assert not same(one, train(DATA, DEV, Training(epochs=3, tokens=64, seed=4)).tagger)
+    assert not same(one, train(DATA, DEV, Training(epochs=3, batch_tokens=64, seed=4)).tagger)
 
 
 def same(one, other):
@@ -46,11 +46,11 @@ def same(one, other):
 def test_the_best_epoch_is_kept_and_dev_decides_when_to_stop(tmp_path):
     # Dev sentences with tags that training contradicts: more training cannot help there for long.
     wrong = [(words, tags[1:] + tags[:1]) for words, tags in DEV]
-    found = train(DATA, wrong, Training(epochs=30, patience=2, tokens=64), out=tmp_path / "model")
+    found = train(DATA, wrong, Training(epochs=30, patience=2, batch_tokens=64), out=tmp_path / "model")
     accuracies = [row["dev_accuracy"] for row in found.history]
     best = max(accuracies)
     assert len(accuracies) == accuracies.index(best) + 3 < 30
-    assert found.tagger.told["dev_accuracy"] == best
+    assert found.tagger.metadata["dev_accuracy"] == best
     right = sum(sum(a == b for a, b in zip(found.tagger.tag(words), tags, strict=True)) for words, tags in wrong)
     assert 100 * right / sum(len(words) for words, _ in wrong) == pytest.approx(best)
     assert not (tmp_path / "model" / FOLDER).exists()
@@ -60,27 +60,27 @@ RUN = """
 import sys
 from linearcore.tagging import Training, train
 from tests.tagged_text import sentences
-settings = Training(epochs=3, tokens=64, seed=3, chain_rate=float(sys.argv[2]) if sys.argv[2:] else None)
+settings = Training(epochs=3, batch_tokens=64, seed=3, chain_lr_scale=float(sys.argv[2]) if sys.argv[2:] else None)
 train(sentences(80), sentences(20, seed=1), settings, out=sys.argv[1], save_every=0.0)
 """
 
 
-def start(out, chain_rate=None):
+def start(out, chain_lr_scale=None):
     path = os.pathsep.join([str(SOURCE), os.getcwd()])
     env = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", RUN, str(out), *([] if chain_rate is None else [str(chain_rate)])]
+    command = [sys.executable, "-c", RUN, str(out), *([] if chain_lr_scale is None else [str(chain_lr_scale)])]
     return subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True)
 
 
-@pytest.mark.parametrize("chain_rate", [None, pytest.param(0.5, marks=pytest.mark.slow)])
-def test_a_killed_run_goes_on_to_equal_weights(chain_rate, tmp_path, capsys):
-    settings = replace(SHORT, chain_rate=chain_rate)
+@pytest.mark.parametrize("chain_lr_scale", [None, pytest.param(0.5, marks=pytest.mark.slow)])
+def test_a_killed_run_goes_on_to_equal_weights(chain_lr_scale, tmp_path, capsys):
+    settings = replace(SHORT, chain_lr_scale=chain_lr_scale)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         whole = train(DATA, DEV, settings).tagger
         out = tmp_path / "model"
-        process = start(out, chain_rate)
+        process = start(out, chain_lr_scale)
         wait_for(out, lambda state: state["epoch"] == 1 and state["batch"] >= 2, process)
         process.kill()
         process.communicate()
@@ -91,13 +91,18 @@ def test_a_killed_run_goes_on_to_equal_weights(chain_rate, tmp_path, capsys):
     finally:
         torch.set_num_threads(threads)
     assert found.resumed == (state["epoch"] + 1, state["batch"])
-    assert f"going on in epoch {state['epoch'] + 1} after {state['batch']} batches; best on dev" in capsys.readouterr().err
+    assert (
+        f"resuming in epoch {state['epoch'] + 1} after {state['batch']} batches; best validation accuracy"
+        in capsys.readouterr().err
+    )
     assert same(found.tagger, whole)
     assert same(Tagger.load(out), whole)
-    pairs = zip(found.history, whole.told["history"], strict=True)
+    pairs = zip(found.history, whole.metadata["history"], strict=True)
     # Losses are added up whenever someone looks, in groups that time decides.
     assert all(one["dev_accuracy"] == other["dev_accuracy"] for one, other in pairs)
-    assert [row["loss"] for row in found.history] == pytest.approx([row["loss"] for row in whole.told["history"]], rel=1e-12)
+    assert [row["loss"] for row in found.history] == pytest.approx(
+        [row["loss"] for row in whole.metadata["history"]], rel=1e-12
+    )
 
 
 def wait_for(out, is_there, process):
@@ -124,11 +129,11 @@ def test_an_interrupted_run_is_saved_and_goes_on(tmp_path):
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt_once_it_runs, daemon=True).start()
-    with pytest.raises(StoppedError, match=r"stopped in epoch .* the same command goes on from there"):
-        train(DATA, DEV, Training(epochs=500, patience=500, tokens=64), out=out, save_every=0.0)
+    with pytest.raises(StoppedError, match=r"stopped in epoch .* run the same command again to resume"):
+        train(DATA, DEV, Training(epochs=500, patience=500, batch_tokens=64), out=out, save_every=0.0)
     state = read_store(out / FOLDER, KIND).settings["state"]
     assert state["epoch"] + state["batch"] > 0
-    with pytest.raises(StoreError, match="holds a training run that is not finished; go on with the command"):
+    with pytest.raises(StoreError, match="contains an unfinished training run"):
         Tagger.load(out)
     with pytest.raises(ValueError, match="holds an unfinished run with another epochs, patience and seed; pass --fresh"):
         train(DATA, DEV, SHORT, out=out)
@@ -138,7 +143,7 @@ def test_an_interrupted_run_is_saved_and_goes_on(tmp_path):
 
 
 def test_a_finished_tagger_is_not_trained_twice_nor_overwritten_by_accident(tmp_path):
-    settings = Training(epochs=1, tokens=256)
+    settings = Training(epochs=1, batch_tokens=256)
     first = train(DATA, DEV, settings, out=tmp_path)
     before = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
     again = train(DATA, DEV, settings, out=tmp_path)
@@ -146,7 +151,7 @@ def test_a_finished_tagger_is_not_trained_twice_nor_overwritten_by_accident(tmp_
     assert same(again.tagger, first.tagger) and again.history == first.history
     assert {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
     with pytest.raises(ValueError, match=r"holds a finished tagger with another seed; pass --fresh \(fresh=True\)"):
-        train(DATA, DEV, Training(epochs=1, tokens=256, seed=1), out=tmp_path)
+        train(DATA, DEV, Training(epochs=1, batch_tokens=256, seed=1), out=tmp_path)
     with pytest.raises(ValueError, match="holds a finished tagger with another train"):
         train(DATA[1:], DEV, settings, out=tmp_path)
     assert not train(DATA, DEV, settings, out=tmp_path, fresh=True).was_finished
@@ -162,12 +167,12 @@ def test_nothing_to_train_on():
 
 
 def test_a_loss_that_runs_away_is_said():
-    with pytest.raises(FloatingPointError, match="the loss is not a number in epoch"):
-        train(DATA, DEV, Training(optimizer="sgd", rate=1e30, clip=1e30, epochs=4, tokens=64))
+    with pytest.raises(FloatingPointError, match="the loss is NaN in epoch"):
+        train(DATA, DEV, Training(optimizer="sgd", lr=1e30, clip=1e30, epochs=4, batch_tokens=64))
 
 
 def test_inflated_tags_never_come(tmp_path):
-    settings = Training(epochs=3, tokens=64, inflate=50)
+    settings = Training(epochs=3, batch_tokens=64, inflate=50)
     found = train(DATA, DEV, settings, columns="upos+feats", out=tmp_path).tagger
     assert len(found.vocabulary.tags) == 50 and found.vocabulary.tags[-1].count("never") == 2
     assert Tagger.load(tmp_path).model.projection.out_features == 50

@@ -21,10 +21,10 @@ SENTENCES = [
 @pytest.mark.parametrize("loss", ["lc", "ce"])
 def test_trained_saved_and_loaded_elsewhere(tmp_path, loss):
     encoder = write_encoder(tmp_path / "encoder")
-    settings = Training(loss=loss, encoder=f"transformer:{encoder}", epochs=6, rate=1e-2, tokens=64)
+    settings = Training(loss=loss, encoder=f"transformer:{encoder}", epochs=6, lr=1e-2, batch_tokens=64)
     found = train(SENTENCES, SENTENCES[:3], settings, out=tmp_path / "model", columns="tag")
-    assert found.tagger.told["dev_accuracy"] == 100.0
-    assert found.tagger.told["training"]["encoder"] == "transformer:encoder"
+    assert found.tagger.metadata["dev_accuracy"] == 100.0
+    assert found.tagger.metadata["training"]["encoder"] == "transformer:encoder"
     shutil.rmtree(encoder)
     shutil.move(tmp_path / "model", tmp_path / "moved")
     twin = Tagger.load(tmp_path / "moved")
@@ -38,7 +38,7 @@ def test_trained_saved_and_loaded_elsewhere(tmp_path, loss):
 
 def test_a_damaged_encoder_is_refused(tmp_path):
     encoder = write_encoder(tmp_path / "encoder")
-    settings = Training(encoder=f"transformer:{encoder}", epochs=1, tokens=256)
+    settings = Training(encoder=f"transformer:{encoder}", epochs=1, batch_tokens=256)
     train(SENTENCES, SENTENCES[:3], settings, out=tmp_path / "model")
     path = tmp_path / "model" / "encoder" / "tokenizer.json"
     path.write_text(path.read_text().replace("paris", "pariz"))
@@ -48,8 +48,8 @@ def test_a_damaged_encoder_is_refused(tmp_path):
 
 @pytest.mark.slow
 def test_a_real_model_is_fine_tuned(tmp_path):
-    settings = Training(encoder=f"transformer:{real_encoder()}", epochs=3, rate=5e-4, tokens=64)
+    settings = Training(encoder=f"transformer:{real_encoder()}", epochs=3, lr=5e-4, batch_tokens=64)
     torch.manual_seed(0)
     found = train(SENTENCES, SENTENCES[:3], settings, out=tmp_path / "model").tagger
-    assert found.told["dev_accuracy"] == 100.0
+    assert found.metadata["dev_accuracy"] == 100.0
     assert Tagger.load(tmp_path / "model").tag(["ann", "lives", "in", "london"])[1:3] == ["V", "P"]

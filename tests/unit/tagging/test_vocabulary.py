@@ -21,13 +21,13 @@ def test_numbers_both_ways():
 
 
 def test_inflated():
-    found = Vocabulary.of(SENTENCES).inflated(6)
+    found = Vocabulary.of(SENTENCES).inflate(6)
     assert found.tags == ["NOUN", "DET", "VERB", "never-0001", "never-0002", "never-0003"]
     assert found.encode(["VERB"]) == [2]
-    assert Vocabulary.of(SENTENCES).inflated(4, parts=2).tags[-1] == "never-0001 never-0001"
-    assert len(found.inflated(8).tags) == len(set(found.inflated(8).tags)) == 8
-    with pytest.raises(ValueError, match="`inflate` must be at least 3, the tags in the data, got 2"):
-        Vocabulary.of(SENTENCES).inflated(2)
+    assert Vocabulary.of(SENTENCES).inflate(4, num_columns=2).tags[-1] == "never-0001 never-0001"
+    assert len(found.inflate(8).tags) == len(set(found.inflate(8).tags)) == 8
+    with pytest.raises(ValueError, match="`inflate` must be at least 3, the number of tags in the data, got 2"):
+        Vocabulary.of(SENTENCES).inflate(2)
 
 
 def test_json_round_trip():

@@ -14,27 +14,27 @@ Number = TypeVar("Number", int, float)
 
 
 def demo(
-    seeds: Annotated[int, typer.Option(help="Number of seeds; the accuracy table shows mean and spread over them.")] = 5,
-    rates: Annotated[str, typer.Option(help="Shares of wrong training labels, with commas.")] = "0,0.2,0.4,0.6",
-    epochs: Annotated[int, typer.Option(help="Passes over the training digits.")] = 30,
-    tags: Annotated[str, typer.Option(help="Numbers of tags to time, with commas; at most 2000.")] = "10,30,100,300,1000",
+    seeds: Annotated[int, typer.Option(help="Number of seeds for mean and standard deviation of the accuracy.")] = 5,
+    noise_rates: Annotated[str, typer.Option(help="Fractions of wrong training labels, comma-separated.")] = "0,0.2,0.4,0.6",
+    epochs: Annotated[int, typer.Option(help="Training epochs.")] = 30,
+    tags: Annotated[str, typer.Option(help="Numbers of tags, comma-separated; at most 2000.")] = "10,30,100,300,1000",
     seconds: Annotated[float, typer.Option(help="Seconds to spend on timing training steps.")] = 30.0,
     seed: Annotated[int, typer.Option(help="The first seed.")] = 0,
-    out: Annotated[Path, typer.Option(help="Folder for the picture and the record.")] = Path("linearcore-demo"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print the record instead of the tables.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder for the figure and the results.")] = Path("linearcore-demo"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Time training steps with many tags, and train on digits with wrong labels.
 
-    The first part times one training step of pytorch-crf, ChainCRF, LinearCoreChain and token cross-entropy at several
+    The first part times one training step of pytorch-crf, ChainCRF, LinearCoreChain and token cross-entropy for several
     numbers of tags. The second part trains the same small network with cross-entropy, GCE and three linear-core losses on
-    digits whose training labels are partly wrong, and tests it on clean digits.
+    digits with partly wrong training labels, and tests it on clean digits.
 
     Takes about 90 seconds on one CPU core. Writes demo.png, demo.svg and demo.json.
 
     \b
     Examples
         linearcore demo
-        linearcore demo --seeds 10 --rates 0,0.3,0.6 --out more-noise
+        linearcore demo --seeds 10 --noise-rates 0,0.3,0.6 --out more-noise
         linearcore demo --json | python -m json.tool
     """
     from linearcore.runtime import Progress, write_record
@@ -45,7 +45,7 @@ def demo(
     with usage_errors():
         settings = DemoSettings(
             seeds=seeds,
-            rates=tuple(sorted(_numbers("rates", rates, float, "0,0.2,0.4"))),
+            rates=tuple(sorted(_numbers("noise-rates", noise_rates, float, "0,0.2,0.4"))),
             epochs=epochs,
             seed=seed,
             tags=tuple(sorted(_numbers("tags", tags, int, "10,100,1000"))),
@@ -56,16 +56,16 @@ def demo(
         result = run(settings, progress)
 
     with usage_errors():
-        plain_settings, plain_results = result.as_json()
+        json_settings, json_results = result.as_json()
         path = out / "demo.json"
-        # Before the picture: a new picture in a repository would make the record say that the tree has changes.
-        record = write_record(path, command="linearcore demo", settings=plain_settings, results=plain_results, seed=seed)
+        # Before the figure: a changed figure in a checkout would mark the record as made with uncommitted changes.
+        record = write_record(path, command="linearcore demo", settings=json_settings, results=json_results, seed=seed)
         save_figure("demo", lambda _: draw(result), {}, out)
     if as_json:
         typer.echo(json.dumps(record, ensure_ascii=False))
         return
     print_result(result)
-    typer.echo(f"Picture: {out / 'demo.png'} and demo.svg; numbers: {path.name} in the same folder.")
+    typer.echo(f"Figure: {out / 'demo.png'} and demo.svg; results: {path.name} in the same folder.")
 
 
 def _numbers(name: str, text: str, kind: Callable[[str], Number], example: str) -> list[Number]:

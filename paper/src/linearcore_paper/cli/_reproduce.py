@@ -12,23 +12,23 @@ from linearcore.cli import INTERRUPTED, UsageError, check_device, usage_errors
 from linearcore.runtime import check_committed, complaint
 
 if TYPE_CHECKING:
-    from linearcore_paper.runner import Experiment, Finished, Job
+    from linearcore_paper.runner import Experiment, Job, RunStatus
 
 
 def reproduce(
     names: Annotated[list[str] | None, typer.Argument(metavar="NAME...", help="Experiments; --list shows them.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Run every experiment.")] = False,
     show: Annotated[bool, typer.Option("--list", help="List experiments, costs, needs, and the records in OUT.")] = False,
-    scale: Annotated[str, typer.Option(help="smoke (seconds) or paper (the paper's own size).")] = "smoke",
+    scale: Annotated[str, typer.Option(help="smoke (seconds) or paper (full size; hours on a GPU).")] = "smoke",
     seed: Annotated[int, typer.Option(help="The first seed.")] = 0,
-    out: Annotated[Path, typer.Option(help="Folder for records and figures.")] = Path("linearcore-reproduce"),
-    device: Annotated[str, typer.Option(help="Where to train, in torch's words: cpu, cuda, cuda:1.")] = "cpu",
-    data: Annotated[Path | None, typer.Option(help="Folder with data sets, for experiments that need one.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for results and figures.")] = Path("linearcore-reproduce"),
+    device: Annotated[str, typer.Option(help="Torch device for training, for example cuda or cuda:1.")] = "cpu",
+    data: Annotated[Path | None, typer.Option(help="Folder with datasets, for experiments that need one.")] = None,
     only: Annotated[
         list[str] | None,
-        typer.Option("--parts", metavar="GLOB", help="Do only the parts whose names match, and what they need; repeatable."),
+        typer.Option("--parts", metavar="GLOB", help="Run only parts that match GLOB, and their dependencies. Repeatable."),
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Do all again, even what is finished.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Ignore finished parts and run them again.")] = False,
     allow_dirty: Annotated[
         bool, typer.Option("--allow-dirty", help="Run at paper scale although the checkout has uncommitted changes.")
     ] = False,
@@ -36,28 +36,28 @@ def reproduce(
         int,
         typer.Option(
             metavar="N",
-            help="Processes that do recorded runs side by side. Pays where several small runs share one GPU, best with CUDA "
-            "MPS. Timings, and parts that are no recorded runs, go one by one.",
+            help="Number of parallel processes. Useful if several small runs share a GPU, best with CUDA MPS. Timing runs "
+            "and short parts always run one at a time.",
         ),
     ] = 1,
-    report: Annotated[bool, typer.Option("--report", help="Write one HTML page about everything in the folder.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of words.")] = False,
+    report: Annotated[bool, typer.Option("--report", help="Write one HTML report about all results in OUT.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Redo the paper's figures and tables, and say of each claim whether it holds.
+    """Reproduce the paper's figures and tables and check each claim.
 
     Every experiment writes results.jsonl (a line for each finished part, and one for the conclusion) and a figure as SVG and
-    PNG to OUT/NAME. An interrupted or killed run goes on where it stopped when the same command is given again. Runs that
-    take hours are kept for as long as their settings are the same: with the records of a checkout, --scale paper
-    --out paper/src/linearcore_paper/experiments, none is done. The data sets are still verified, so --data is needed. At
-    paper scale, a checkout with uncommitted changes is refused, since a record names the commit that made it.
+    PNG to OUT/NAME. Run the same command again to resume an interrupted run. Long runs are reused if their settings are
+    equal: with --scale paper --out paper/src/linearcore_paper/experiments in a checkout, nothing is trained. Dataset hashes
+    are still verified, so --data is required. Scale paper needs a checkout without uncommitted changes, because results
+    name the commit that made them.
 
     \b
     Examples
-        linearcore reproduce --list            all experiments; reproduce noise --list: one of them
+        linearcore reproduce --list            list all experiments
         linearcore reproduce rates thresholds
         linearcore reproduce --all --scale paper --report
         linearcore reproduce gradients --parts 'lc-*'
-        linearcore reproduce --report          only the page, from what is there
+        linearcore reproduce --report          only write the report, from existing results
     """
     from linearcore_paper.experiments import EXPERIMENTS
     from linearcore_paper.runner import Settings, prepare
@@ -66,18 +66,18 @@ def reproduce(
         if show:
             _print_list(_choose(names or [], not names, report, EXPERIMENTS), out, as_json)
             return
-        chosen = _choose(names or [], every, report, EXPERIMENTS)
+        selected = _choose(names or [], every, report, EXPERIMENTS)
         settings = Settings(scale=scale, seed=seed, device=check_device(device), data=data)
         if workers < 1:
-            raise ValueError(complaint("--workers", "be at least 1", workers, "pass 1 to do one part after the other"))
-        if chosen and settings.is_paper:
+            raise ValueError(complaint("--workers", "be at least 1", workers, "pass 1 to run one part at a time"))
+        if selected and settings.is_paper:
             check_committed("--scale paper", allow_dirty)
-        jobs = prepare(chosen, settings, out, only or [])
-    finished = _run(jobs, workers, fresh)
+        jobs = prepare(selected, settings, out, only or [])
+    statuses = _run(jobs, workers, fresh)
     page = _report(out) if report else None
-    _print_results(finished, out, page, as_json)
+    _print_results(statuses, out, page, as_json)
     if not as_json:
-        _print_missing(finished, jobs)
+        _print_missing(statuses, jobs)
 
 
 def _choose(names: list[str], every: bool, report: bool, known: "dict[str, Experiment]") -> "list[Experiment]":
@@ -90,21 +90,21 @@ def _choose(names: list[str], every: bool, report: bool, known: "dict[str, Exper
     return [experiment for name, experiment in known.items() if every or name in names]
 
 
-def _run(jobs: "list[Job]", workers: int, fresh: bool) -> "list[Finished]":
+def _run(jobs: "list[Job]", workers: int, fresh: bool) -> "list[RunStatus]":
     from linearcore.runtime import Progress
-    from linearcore_paper.runner import DeadWorkerError, run_experiment
+    from linearcore_paper.runner import WorkerDiedError, run_experiment
 
     for job in jobs:
         if job.takes_days(fresh):
-            told = f"{job.experiment.name} takes {job.experiment.cost['paper']}, and days on a CPU"
-            print(f"linearcore: {told}; interrupt it and pass --device cuda if you can", file=sys.stderr)
+            cost = f"{job.experiment.name} takes {job.experiment.cost['paper']}, and days on a CPU"
+            print(f"linearcore: {cost}; stop it and pass --device cuda if you have a GPU", file=sys.stderr)
     try:
         with Progress() as progress:
-            return [run_experiment(job, progress, workers=workers, fresh=fresh) for job in jobs if job.chosen]
-    except DeadWorkerError as error:
+            return [run_experiment(job, progress, workers=workers, fresh=fresh) for job in jobs if job.selected]
+    except WorkerDiedError as error:
         raise UsageError(str(error)) from error
     except KeyboardInterrupt:
-        print("linearcore: interrupted; finished parts are kept, the same command goes on from there", file=sys.stderr)
+        print("linearcore: interrupted; finished parts are saved, run the same command to resume", file=sys.stderr)
         sys.exit(INTERRUPTED)
 
 
@@ -134,44 +134,45 @@ def _print_list(experiments: "list[Experiment]", out: Path, as_json: bool) -> No
             typer.echo(f"    records: {row['records']}, {row['with_uncommitted_changes']} made with uncommitted changes")
 
 
-def _print_results(finished: "list[Finished]", out: Path, page: Path | None, as_json: bool) -> None:
+def _print_results(statuses: "list[RunStatus]", out: Path, page: Path | None, as_json: bool) -> None:
     if as_json:
-        told: dict[str, Any] = {"records": {item.name: item.record for item in finished if item.record is not None}}
-        told["incomplete"] = {item.name: [item.there, item.parts] for item in finished if item.record is None}
-        typer.echo(json.dumps(told | {"report": None if page is None else str(page)}, ensure_ascii=False))
+        output: dict[str, Any] = {"records": {item.name: item.record for item in statuses if item.record is not None}}
+        output["incomplete"] = {item.name: [item.num_available, item.num_parts] for item in statuses if item.record is None}
+        typer.echo(json.dumps(output | {"report": None if page is None else str(page)}, ensure_ascii=False))
         return
-    for item in finished:
+    for item in statuses:
         if item.record is None:
             continue
-        kept = f"  ({item.kept} of {item.parts} parts were finished before and kept)" if item.kept else ""
-        typer.echo(f"{item.name}{kept}")
+        note = f"  ({item.num_reused} of {item.num_parts} parts were finished before and reused)" if item.num_reused else ""
+        typer.echo(f"{item.name}{note}")
         if changed := item.record["settings"].get("runs_with_uncommitted_changes"):
-            typer.echo(f"  {changed} of {item.parts} parts were made with uncommitted changes")
+            typer.echo(f"  {changed} of {item.num_parts} parts were made with uncommitted changes")
         for claim in item.record["results"]["claims"]:
             letter = f" ({claim['correction']})" if claim["correction"] else ""
             typer.echo(f"  {claim['verdict']}{letter}: {claim['claim']}")
             typer.echo(f"      paper: {claim['paper']}\n      ours:  {claim['ours']}")
-    records = [item.record for item in finished if item.record is not None]
+    records = [item.record for item in statuses if item.record is not None]
     if any(claim["verdict"] == "not judged" for record in records for claim in record["results"]["claims"]):
-        typer.echo('"not judged": made-up or small data, or a run that failed; the full size is --scale paper.')
+        typer.echo('"not judged": synthetic or small data, or a failed run; use --scale paper for the full size.')
     if records:
         has_letters = any(claim["correction"] for record in records for claim in record["results"]["claims"])
-        letters = "; letters are those of docs/reading-the-paper-with-care.md" if has_letters else ""
-        typer.echo(f"Records and figures: {out}{letters}.")
+        letters = "; letters in parentheses: see docs/reading-the-paper-with-care.md" if has_letters else ""
+        typer.echo(f"Results and figures: {out}{letters}.")
     if page is not None:
         typer.echo(f"Report: {page}")
 
 
-def _print_missing(finished: "list[Finished]", jobs: "list[Job]") -> None:
-    """Of experiments that lack parts, how many are there and what does the rest."""
+def _print_missing(statuses: "list[RunStatus]", jobs: "list[Job]") -> None:
+    """Prints the number of finished parts of incomplete experiments, and the command that runs the rest."""
     commands = {job.experiment.name: _command(job) for job in jobs}
-    for item in finished:
+    for item in statuses:
         if item.record is None:
-            typer.echo(f"{item.name}: {item.there} of {item.parts} parts are there; the rest with: {commands[item.name]}")
+            counts = f"{item.num_available} of {item.num_parts} parts are finished"
+            typer.echo(f"{item.name}: {counts}; run the rest with: {commands[item.name]}")
 
 
 def _command(job: "Job") -> str:
-    """What finishes the job, with the folders that were given."""
+    """Returns the command that finishes the job, including its folders."""
     words = [*job.command.split(), "--device", job.settings.device]
     if job.settings.data is not None:
         words += ["--data", str(job.settings.data)]

@@ -1,4 +1,4 @@
-"""What all figures share: one look, and the panels that several of them have."""
+"""The style of all figures, and panels that several figures use."""
 
 from linearcore_paper.drawing._coin import draw_regrets, draw_slopes
 from linearcore_paper.drawing._style import (

@@ -1,6 +1,6 @@
-"""What all figures share: one column that a phone can show, colours told apart by everyone, labels on the lines.
+"""The style of all figures: one column that fits a phone, a palette for colour-blind readers, labels at the lines.
 
-Figures are light cards with dark text, so that they read the same on a light and on a dark page.
+Figures have a light background and dark text, so they look the same on a light and on a dark page.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 INK, FAINT, CARD = "#1c1c1c", "#5f5f5f", "#fcfbf8"
 
-# Okabe and Ito's palette, its yellow and light blue darkened until they read on the card.
+# The palette of Okabe and Ito, with darker yellow and light blue for contrast on the light background.
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY, OLIVE = "#0072B2", "#C77800", "#00805E", "#C24A00", "#A8558A", "#2E8BC0", "#7A7400"
 COLOURS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY, OLIVE)
-#: From light to dark, for a parameter that grows.
+#: From light to dark, for increasing values of a parameter.
 RAMP = ("#58A6D6", "#2A86C0", "#0F68A0", "#004C7C", "#002B4A")
 
-# Any, since matplotlib's own type for it differs between versions.
+# Any, because matplotlib's type for it differs between versions.
 STYLE: Any = {
     "axes.edgecolor": FAINT,
     "axes.facecolor": CARD,
@@ -47,7 +47,7 @@ STYLE: Any = {
 
 
 class Line(NamedTuple):
-    """A curve with the label that stands at its end."""
+    """A curve with a label at its end."""
 
     x: Sequence[float]
     y: Sequence[float]
@@ -57,10 +57,10 @@ class Line(NamedTuple):
 
 
 def panels(rows: int, height: float = 2.9, columns: int = 1) -> tuple["Figure", list["Axes"]]:
-    """A figure of `rows` × `columns` panels, 5.8 inches wide, each `height` inches high."""
+    """Makes a figure of `rows` × `columns` panels, 5.8 inches wide, each `height` inches high."""
     from matplotlib.figure import Figure
 
-    # `Figure` and not pyplot: no window system is asked for and no global figure is left behind.
+    # `Figure` instead of pyplot needs no window system and keeps no global figure.
     figure = Figure(figsize=(5.8, height * rows), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False)
     for panel in axes.flat:
@@ -69,15 +69,15 @@ def panels(rows: int, height: float = 2.9, columns: int = 1) -> tuple["Figure", 
 
 
 def draw_lines(axes: "Axes", lines: Sequence[Line], *, side: str = "right", gap: float = 0.075) -> None:
-    """Draws curves and writes each label beside its end.
+    """Draws curves and writes each label next to the end of its curve.
 
-    Call it when scales and limits of y are set: labels are moved apart on the screen, not in the data.
+    Call it after the scale and the limits of y are set, because labels are moved apart in screen coordinates.
 
     Args:
-        axes: where.
-        lines: what; x rises.
+        axes: axes to draw on.
+        lines: the curves, with increasing x.
         side: "right" labels the last point, "left" the first.
-        gap: least distance between labels, as a share of the axes' height.
+        gap: smallest distance between labels, as a fraction of the height of the axes.
     """
     for line in lines:
         axes.plot(line.x, line.y, line.dashes, color=line.colour)
@@ -85,11 +85,11 @@ def draw_lines(axes: "Axes", lines: Sequence[Line], *, side: str = "right", gap:
 
 
 def label_ends(axes: "Axes", lines: Sequence[Line], *, side: str = "right", gap: float = 0.075) -> None:
-    """Writes each label in a margin beside its curve's end, moved apart where ends are close."""
+    """Writes each label in the margin next to the end of its curve; labels that overlap are moved apart."""
     end, sign = (-1, 1) if side == "right" else (0, -1)
     to_height = axes.transScale + axes.transLimits
     ends = [float(to_height.transform((line.x[end], line.y[end]))[1]) for line in lines]
-    places = _apart(np.clip(ends, 0.0, 1.0), gap)
+    places = _spread(np.clip(ends, 0.0, 1.0), gap)
     edge = 1.0 if side == "right" else 0.0
     for line, height, place in zip(lines, np.clip(ends, 0.0, 1.0), places, strict=True):
         axes.plot(
@@ -112,8 +112,8 @@ def label_ends(axes: "Axes", lines: Sequence[Line], *, side: str = "right", gap:
         )
 
 
-def _apart(heights: Any, gap: float) -> list[float]:
-    """Heights in [0, 1], moved as little as needed so that none are closer than `gap`."""
+def _spread(heights: Any, gap: float) -> list[float]:
+    """Moves heights in [0, 1] until neighbours are at least `gap` apart."""
     order = np.argsort(heights, kind="stable")
     places = np.array(heights, dtype=float)[order]
     for _ in range(200):
@@ -123,7 +123,7 @@ def _apart(heights: Any, gap: float) -> list[float]:
         push = np.clip(overlap, 0, None) / 2
         places[:-1] -= push
         places[1:] += push
-    # Back inside: from the top down, then from the bottom up.
+    # Move them back into [0, 1]: from the top down, then from the bottom up.
     for index in range(len(places) - 1, -1, -1):
         ceiling = 1.0 if index == len(places) - 1 else places[index + 1] - gap
         places[index] = min(places[index], ceiling)
@@ -136,20 +136,20 @@ def _apart(heights: Any, gap: float) -> list[float]:
 
 
 def legend(axes: "Axes", place: str) -> None:
-    """A legend whose words have the colours of their lines, for curves whose ends lie together; "beside" is outside."""
-    look: dict[str, Any] = {
+    """Adds a legend in the colours of the lines, for curves whose ends are close; place "beside" is outside the axes."""
+    style: dict[str, Any] = {
         "frameon": False,
         "fontsize": 9,
         "labelcolor": "linecolor",
         "handlelength": 2.4,
         "labelspacing": 0.3,
     }
-    beside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
-    axes.legend(**look, **(beside if place == "beside" else {"loc": place}))
+    outside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
+    axes.legend(**style, **(outside if place == "beside" else {"loc": place}))
 
 
 def name_axes(axes: "Axes", x: str, y: str, title: str) -> None:
-    """Writes the words around a panel."""
+    """Sets axis labels and title of a panel."""
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     axes.set_title(title)
@@ -159,7 +159,7 @@ def save_figure(name: str, draw: "Callable[[dict[str, Any]], Figure]", data: dic
     """Draws a figure and saves it as NAME.svg and NAME.png in `folder`; the same data give the same files.
 
     Raises:
-        OSError: if they cannot be written.
+        OSError: if the files cannot be written.
     """
     from matplotlib import rc_context
 
@@ -167,6 +167,6 @@ def save_figure(name: str, draw: "Callable[[dict[str, Any]], Figure]", data: dic
     with rc_context(dict(STYLE)):
         figure = draw(data)
         figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
-        # Where everything stands is known now; finding it out a second time is a good part of the drawing.
+        # Reuse the layout of the first save, because computing it again is slow.
         figure.set_layout_engine("none")
         figure.savefig(folder / f"{name}.png", dpi=160, metadata={"Software": None})

@@ -1,4 +1,4 @@
-"""The experiments by name, in the order in which the paper tells them. A new one is one folder and one line here."""
+"""All experiments by name, in the order of the paper. To add one, add its folder and one line here."""
 
 from importlib import import_module
 
@@ -21,7 +21,7 @@ _FOLDERS = (
     "variance",
 )
 
-_FOUND: tuple[Experiment, ...] = tuple(import_module(f"{__name__}.{folder}").EXPERIMENT for folder in _FOLDERS)
-EXPERIMENTS = {experiment.name: experiment for experiment in _FOUND}
+_EXPERIMENTS: tuple[Experiment, ...] = tuple(import_module(f"{__name__}.{folder}").EXPERIMENT for folder in _FOLDERS)
+EXPERIMENTS = {experiment.name: experiment for experiment in _EXPERIMENTS}
 
 __all__ = ["EXPERIMENTS"]

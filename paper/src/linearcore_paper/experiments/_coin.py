@@ -1,7 +1,6 @@
-"""The biased coin: label probability ½ + δ, and a predictor that answers the less likely label.
+"""Regrets on a biased coin: the label has probability ½ + δ, and the predictor outputs the less likely label.
 
-Its 0-1 regret is t = 2δ; the least surrogate regret with which that happens is T(2δ). Nothing is sampled, so what is seen is
-the loss itself.
+The 0-1 regret of this prediction is t = 2δ, and its smallest surrogate regret is T(2δ). Both are exact: nothing is sampled.
 """
 
 from typing import Any
@@ -10,16 +9,16 @@ import numpy.typing as npt
 
 from linearcore.analysis import rate
 from linearcore.surrogates import Surrogate
-from linearcore_paper.experiments._plain import plain
+from linearcore_paper.experiments._numbers import round_values
 
 
 def coin(phi: Surrogate, deltas: npt.ArrayLike | None = None) -> dict[str, Any]:
-    """Both regrets over δ (the paper's range with 31 points unless given), local slopes and the straight fit."""
-    found = rate(phi) if deltas is None else rate(phi, deltas=deltas)
+    """Returns both regrets for each δ (default: the paper's range), the local slopes and the log-log linear fit."""
+    curve = rate(phi) if deltas is None else rate(phi, deltas=deltas)
     return {
-        "delta": plain(found.deltas),
-        "target_regret": plain(found.target),
-        "surrogate_regret": plain(found.surrogate),
-        "local_slope": plain(found.slopes),
-        "fit": plain(found.fit),
+        "delta": round_values(curve.deltas),
+        "target_regret": round_values(curve.target),
+        "surrogate_regret": round_values(curve.surrogate),
+        "local_slope": round_values(curve.slopes),
+        "fit": round_values(curve.fit),
     }

@@ -1,4 +1,4 @@
-"""The report: one HTML page with every figure, claim and correction, and a loss explorer; it needs no network."""
+"""The report: one self-contained HTML page with all figures, claims and corrections, and a loss explorer."""
 
 from linearcore_paper.report._page import write_report
 

@@ -1,4 +1,4 @@
-"""Evidence for corrections that is cheap enough to compute whenever the page is written."""
+"""Evidence for corrections, computed when the report is written."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from linearcore_paper.report._results import number
 
 @dataclass(frozen=True)
 class Evidence:
-    """A small table: what it shows, its column heads, and rows of ready texts."""
+    """A small table: caption, column headings, and rows of formatted text."""
 
     caption: str
     columns: tuple[str, ...]
@@ -24,39 +24,50 @@ class Evidence:
 
 
 def steps_of_algorithm_1() -> Evidence:
-    """(b): cosine between the gradient and the expected step, as printed and as mended."""
-    columns = ("greatest margin", "printed step", "mended step")
+    """(b): cosine between the gradient and the expected step, as printed and as corrected."""
+    columns = ("largest margin", "printed step", "corrected step")
     return Evidence(
-        "Cosine to the true gradient, over all 27 sequences of 3 tags at 3 sites, random chain scores; two-sided logistic.",
+        "Cosine to the gradient, over all 27 sequences of length 3 with 3 tags, random chain scores; two-sided logistic.",
         columns,
         tuple(
-            (number(chain.greatest_margin, 3), _fixed(chain.cosine(chain.printed)), _fixed(chain.cosine(chain.mended)))
+            (number(chain.largest_margin, 3), _fixed(chain.cosine(chain.printed)), _fixed(chain.cosine(chain.corrected)))
             for chain in map(_Chain, _SCALES)
         ),
     )
 
 
 def sampler_of_algorithm_1() -> Evidence:
-    """(c): what is lost when the truth is never drawn."""
+    """(c): the error of the gradient if the true sequence is never sampled."""
     columns = (
-        "greatest margin",
-        "P(truth), by distance",
-        "P(truth), by similarity",
-        "share of gradient lost",
-        "cosine left",
+        "largest margin",
+        "P(true), by distance",
+        "P(true), by similarity",
+        "relative gradient error",
+        "cosine",
     )
     rows = []
     for chain in map(_Chain, _SCALES):
-        lost = float((chain.gradient - chain.without_truth).norm() / chain.gradient.norm())
-        probabilities = (_fixed(float(law[chain.truth] / law.sum())) for law in (chain.distance, 1 - chain.distance))
-        rows.append(
-            (number(chain.greatest_margin, 3), *probabilities, _fixed(lost), _fixed(chain.cosine(chain.without_truth)))
+        error = float((chain.gradient - chain.step_without_true).norm() / chain.gradient.norm())
+        probabilities = (
+            _fixed(float(weight[chain.true_index] / weight.sum())) for weight in (chain.distance, 1 - chain.distance)
         )
-    return Evidence("The same 27 sequences, with the sign of (b) mended.", columns, tuple(rows))
+        rows.append(
+            (
+                number(chain.largest_margin, 3),
+                *probabilities,
+                _fixed(error),
+                _fixed(chain.cosine(chain.step_without_true)),
+            )
+        )
+    return Evidence(
+        "The same 27 sequences, with the sign of (b) corrected.",
+        columns,
+        tuple(rows),
+    )
 
 
 def steepest_slopes() -> Evidence:
-    """(d): the steepest slope on a grid beside the declared constant."""
+    """(d): the steepest slope on a grid, and the declared Lipschitz constant."""
     grid = torch.linspace(-10, 10, 4001, dtype=torch.float64)
     rows = []
     for name in BASES:
@@ -66,24 +77,24 @@ def steepest_slopes() -> Evidence:
             cells += [number(float(surrogate.derivative(grid).abs().max())), number(surrogate.lipschitz)]
         rows.append(tuple(cells))
     columns = ("base", "one-sided, |u| ≤ 10", "declared", "two-sided, |u| ≤ 10", "declared")
-    return Evidence("Steepest slope found, and the constant that the surrogate declares; τ = 1.", columns, tuple(rows))
+    return Evidence("Steepest slope on a grid, and the declared Lipschitz constant; τ = 1.", columns, tuple(rows))
 
 
 def quartic_turns() -> Evidence:
-    """(e): where the quartic loss turns, and how it grows beyond."""
+    """(e): the minimum of the quartic loss, and its growth beyond it."""
     rows = []
     for a in (0.5, 1.0, 2.0):
         surrogate = LinearCore(QuarticBase(a))
-        turn = 1 + (3 * a) ** (1 / 3)
-        # Rounded, because what is left of zero at the turn is the last bit of a sum.
-        values = (number(round(float(surrogate.value(u)), 12) + 0.0, 3) for u in (turn, 3.0, 4.0, 6.0))
-        rows.append((number(a), number(turn), *values))
-    columns = ("a", "turns at 1 + (3a)^⅓", "loss there", "loss at 3", "at 4", "at 6")
-    return Evidence("The loss falls to zero and rises again; τ = 1, least K.", columns, tuple(rows))
+        minimum = 1 + (3 * a) ** (1 / 3)
+        # Rounded, because the value at the minimum is zero up to rounding.
+        values = (number(round(float(surrogate.value(u)), 12) + 0.0, 3) for u in (minimum, 3.0, 4.0, 6.0))
+        rows.append((number(a), number(minimum), *values))
+    columns = ("a", "minimum at 1 + (3a)^⅓", "loss at the minimum", "loss at 3", "at 4", "at 6")
+    return Evidence("The loss decreases to zero and then increases; τ = 1, smallest K.", columns, tuple(rows))
 
 
 def transform_against_bounds() -> Evidence:
-    """(f): T between the two candidate bounds."""
+    """(f): T compared with the two candidate bounds."""
     rows = []
     for tau in (0.25, 0.5):
         for t in (0.01, 0.1, 0.5):
@@ -94,7 +105,7 @@ def transform_against_bounds() -> Evidence:
 
 
 def variance_of_single_draws() -> Evidence:
-    """(g): exact variance of one drawn pair, averaged and importance-weighted for the sum."""
+    """(g): exact variance of one sampled pair, for the average and, importance-weighted, for the sum."""
     rows = []
     for tags in (2, 3, 4):
         space = Sequences(tags, 3)
@@ -109,8 +120,8 @@ def variance_of_single_draws() -> Evidence:
         terms = (similarity * slope).unsqueeze(-1) * (features[left] - features[right])
         variance = float((terms - terms.mean(0)).square().sum(-1).mean())
         rows.append((str(tags), str(space.size), number(variance, 3), number(variance * len(left) ** 2, 3)))
-    columns = ("tags", "sequences of length 3", "averaged over pairs", "weighted to the sum")
-    return Evidence("Variance of a single draw of a pair, R = 1, so that the bound is 4.", columns, tuple(rows))
+    columns = ("tags", "sequences of length 3", "average over pairs", "sum over pairs")
+    return Evidence("Variance of one sampled pair; R = 1, so the bound is 4.", columns, tuple(rows))
 
 
 def smoothed_hinges() -> Evidence:
@@ -127,7 +138,7 @@ def smoothed_hinges() -> Evidence:
     )
 
 
-#: The evidence that needs no experiment, by letter.
+#: The evidence that does not need an experiment, by letter.
 LIVE: dict[str, Callable[[], Evidence]] = {
     "b": steps_of_algorithm_1,
     "c": sampler_of_algorithm_1,
@@ -143,25 +154,25 @@ _SCALES = (0.1, 1.0, 10.0)
 
 
 class _Chain:
-    """Algorithm 1 in full on a space that can be written out: its expected step, printed and mended."""
+    """The expected step of Algorithm 1, printed and corrected, by enumeration of all sequences."""
 
     def __init__(self, scale: float) -> None:
         space = Sequences(3, 3)
         self.features = space.features("chain")
         weights = torch.randn(self.features.shape[1], dtype=torch.float64, generator=torch.Generator().manual_seed(0))
         scores = scale * self.features @ (weights / weights.norm())
-        self.truth = space.size // 2
-        self.distance = space.cost("hamming")[:, self.truth]
+        self.true_index = space.size // 2
+        self.distance = space.cost("hamming")[:, self.true_index]
         self.margins = scores.unsqueeze(1) - scores.unsqueeze(0)
-        self.greatest_margin = float(self.margins.abs().max())
+        self.largest_margin = float(self.margins.abs().max())
         similarity = (1 - self.distance).unsqueeze(1)
         slope = LinearCore(sides=2).derivative
-        # Row y', column y''; the mended step is φ'(h(y') − h(y'')) (∇h(y') − ∇h(y'')), the printed one has both swapped.
-        self.mended = self._step(similarity * slope(self.margins))
+        # Row y', column y''; the corrected step is φ'(h(y') − h(y'')) (∇h(y') − ∇h(y'')), the printed one has both swapped.
+        self.corrected = self._step(similarity * slope(self.margins))
         self.printed = -self._step(similarity * slope(-self.margins))
-        drawn = torch.ones(space.size, 1, dtype=torch.float64)
-        drawn[self.truth] = 0
-        self.without_truth = self._step(drawn * similarity * slope(self.margins))
+        is_sampled = torch.ones(space.size, 1, dtype=torch.float64)
+        is_sampled[self.true_index] = 0
+        self.step_without_true = self._step(is_sampled * similarity * slope(self.margins))
         self.gradient = self._gradient(scale * weights / weights.norm(), similarity)
 
     def _step(self, weight: Tensor) -> Tensor:
@@ -169,14 +180,14 @@ class _Chain:
         return (weight.sum(1) - weight.sum(0)) @ self.features
 
     def _gradient(self, weights: Tensor, similarity: Tensor) -> Tensor:
-        """What autograd says, so that the mended step is compared with something else than itself."""
+        """Computes the gradient with autograd, as an independent check of the corrected step."""
         weights = weights.clone().requires_grad_()
         scores = self.features @ weights
         loss = (similarity * LinearCore(sides=2).value(scores.unsqueeze(1) - scores.unsqueeze(0))).sum()
         return torch.autograd.grad(loss, weights)[0]
 
     def cosine(self, step: Tensor) -> float:
-        """Cosine between `step` and the gradient."""
+        """Returns the cosine between `step` and the gradient."""
         return float(torch.nn.functional.cosine_similarity(step, self.gradient, dim=0))
 
 

@@ -1,7 +1,7 @@
-"""What the loss explorer knows: facts and rules, read from the library whenever the page is written.
+"""Properties of losses for the loss explorer, read from the library when the report is written.
 
 The explorer shows every base of the library that has a script in assets/bases, which computes its Φ, and every form whose
-margin grows linearly with the lead. What is not shown is missing from `explorer_facts`, too.
+margin is affine in the lead (the score of the true class minus that of its competitors, which are equal).
 """
 
 import math
@@ -17,46 +17,47 @@ from linearcore.surrogates.bases import BASES, Base
 
 ASSETS = "linearcore_paper.report.assets"
 SIDES = (1, 2)
-#: How many classes the explorer may have.
+#: Numbers of classes in the explorer.
 CLASSES = (2, 3, 10, 100)
 
-# Why what `certify` proves is true, in words that hold for every τ; its own reason names the constant at one τ.
-_TWO = "T(t) ≥ τ·t, by putting the end of the core into the infimum."
-_MORE = "Lowering the predicted class to −τ and raising the best one by as much saves τ times the regret at least."
-# `certify` would have to search for this, for seconds, whenever a page is written.
+# Reasons for the proofs of `certify` that hold for every τ; the reason in a certificate names the constant at one τ.
+_TWO = "T(t) ≥ τ·t follows by inserting the end of the core into the infimum."
+_MORE = "Moving the predicted class down to −τ and the best class up by the same amount saves at least τ times the regret."
+# `certify` would search for this counterexample for seconds.
 _TIE, _SMALL = (0.402, 0.398, 0.2), 0.1
-_NEAR_A_TIE = (
-    "Near a tie, p = (0.4 + δ, 0.4 − δ, 0.2), surrogate regret over 0-1 regret vanishes like δ; see correction (a)."
-)
+_NEAR_A_TIE = "Near a tie, p = (0.4 + δ, 0.4 − δ, 0.2), surrogate regret / 0-1 regret decreases like δ; see correction (a)."
 
 
 def linear_bound(surrogate: LinearCore, form: Form, more_than_two: bool) -> dict[str, str]:
-    """Whether 0-1 regret ≤ surrogate regret / τ for the form's sum over competitors, and why.
+    """Returns whether 0-1 regret ≤ surrogate regret / τ for the form's sum over competitors, and the reason.
 
-    The verdict is "proven", "refuted", "refused" or "unknown"; it depends on base and sides only, not on τ or sharpness.
-    Theorems are read from `certify`.
+    The verdict is "proven", "refuted", "refused" (not supported) or "unknown". It depends only on base and sides, not on τ
+    or sharpness. Theorems are read from `certify`.
     """
     try:
         form.check(surrogate)
     except ValueError as error:
-        return {"verdict": "refused", "reason": f"The library refuses this pair: {str(error).partition('; ')[2]}."}
+        return {"verdict": "refused", "reason": f"The library does not support this pair: {str(error).partition('; ')[2]}."}
     if more_than_two and not form.has_linear_bound:
         if regret_ratio(surrogate, form.normalized(False), _TIE, prediction=1).ratio < _SMALL:
             return {"verdict": "refuted", "reason": _NEAR_A_TIE}
-        return {"verdict": "unknown", "reason": "No theorem says so, and near a tie of three classes it is not refuted."}
-    found = certify(surrogate, form.normalized(False), 3 if more_than_two else 2).linear_bound
-    if found.verdict != "proven":
-        return {"verdict": found.verdict, "reason": found.reason}
-    return {"verdict": found.verdict, "reason": _MORE if more_than_two else _TWO}
+        return {
+            "verdict": "unknown",
+            "reason": "No theorem applies, and a tie of three classes gives no counterexample.",
+        }
+    finding = certify(surrogate, form.normalized(False), 3 if more_than_two else 2).linear_bound
+    if finding.verdict != "proven":
+        return {"verdict": finding.verdict, "reason": finding.reason}
+    return {"verdict": finding.verdict, "reason": _MORE if more_than_two else _TWO}
 
 
 def asset(name: str) -> str:
-    """The text of a file beside the templates."""
+    """Reads a file of the assets folder."""
     return files(ASSETS).joinpath(name).read_text("utf-8")
 
 
 def explorer_facts() -> dict[str, Any]:
-    """All that the explorer's script needs, as JSON values; an infinite constant is None."""
+    """Returns all facts for the explorer's script as JSON values; an infinite constant is None."""
     bases = [name for name in BASES if files(ASSETS).joinpath(f"bases/{name}.js").is_file()]
     margins = {name: {str(classes): _margin(form, classes) for classes in CLASSES} for name, form in FORMS.items()}
     margins = {name: each for name, each in margins.items() if all(each.values())}
@@ -71,7 +72,7 @@ def explorer_facts() -> dict[str, Any]:
 
 
 def _margin(form: Form, classes: int) -> dict[str, float] | None:
-    """The margin of a class that leads all others by d, as gain · d + shift; None if it is nothing like that."""
+    """Returns gain and shift of the margin gain · d + shift of a class that leads all others by d; None if not affine."""
     labels = torch.arange(classes)
     system = form.margins(labels[:1], labels.unsqueeze(0), torch.eye(classes, dtype=torch.float64))
     if system is None:
@@ -94,7 +95,7 @@ def _base_facts(base: Base) -> dict[str, Any]:
 
 
 def _surrogate_facts(surrogate: LinearCore) -> dict[str, Any]:
-    """Facts at τ = 1 and sharpness 1. τ changes none of them, and sharpness β multiplies `smoothness` only."""
+    """Returns the facts at τ = 1 and sharpness 1. τ changes none of them, and sharpness β multiplies only `smoothness`."""
     return {
         "is_c1": surrogate.is_c1,
         "is_c2": surrogate.is_c2,
@@ -105,7 +106,7 @@ def _surrogate_facts(surrogate: LinearCore) -> dict[str, Any]:
 
 
 def _form_facts(base: str, sides: int, form: Form) -> dict[str, Any]:
-    """What form and surrogate give together."""
+    """Returns the facts of a form with a surrogate."""
     surrogate = LinearCore(base, sides=sides)
     return {
         "is_convex": Problem(form, 3).is_convex(surrogate),

@@ -1,4 +1,4 @@
-"""Puts an experiment's figure into the page: its SVG with a text alternative, or its PNG where that is all there is."""
+"""Converts the figure of an experiment to HTML: an inline SVG with alternative text, or a PNG."""
 
 import base64
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-#: An SVG beyond this size (a surface with thousands of facets, say) gives way to its PNG, so that phones can open the page.
+#: For a larger SVG, such as a surface with thousands of facets, the PNG is used, so that phones can open the page.
 LARGEST_SVG = 2_000_000
 
 _DROPPED = {"metadata", "script", "foreignObject"}
@@ -16,10 +16,10 @@ _RULE = re.compile(r"([^{}]+)\{([^{}]*)\}")
 
 
 def figure_markup(folder: Path, name: str, alt: str) -> str | None:
-    """HTML of the figure of experiment `name` in `folder`; None if no file was written.
+    """Returns the HTML of the figure of experiment `name` in `folder`; None if there is no figure.
 
     Raises:
-        ValueError: if the SVG is no XML; the message names it.
+        ValueError: if the SVG is not valid XML; the message names it.
     """
     svg, png = folder / f"{name}.svg", folder / f"{name}.png"
     if svg.exists() and (svg.stat().st_size <= LARGEST_SVG or not png.exists()):
@@ -31,15 +31,15 @@ def figure_markup(folder: Path, name: str, alt: str) -> str | None:
 
 
 def inline_svg(path: Path, prefix: str, alt: str) -> str:
-    """The SVG as part of a page: no prolog, no metadata, no scripts, and names that collide with no other figure.
+    """Converts an SVG file for inlining: removes prolog, metadata and scripts, and makes ids unique.
 
-    Matplotlib gives glyphs and clip paths the same ids in every file and styles `*`; on one page the first figure's
-    would win, and the rule would reach everything. So ids get a prefix, and rules the figure's own id.
+    Matplotlib uses the same ids in every file and styles `*`. In one page, ids would collide and the style would apply to
+    the whole page, so ids get a prefix and style rules are limited to the figure.
     """
     try:
         root = ElementTree.fromstring(path.read_bytes())
     except ElementTree.ParseError as error:
-        raise ValueError(f"cannot read {path}: it is no SVG ({error}); run the experiment again") from error
+        raise ValueError(f"cannot read {path}: it is not an SVG ({error}); run the experiment again") from error
     _clean(root, prefix)
     if "viewBox" not in root.attrib:
         width, height = (re.sub(r"[^0-9.].*", "", root.get(side, "")) or "100" for side in ("width", "height"))
@@ -53,7 +53,7 @@ def inline_svg(path: Path, prefix: str, alt: str) -> str:
 
 
 def _clean(element: Element, prefix: str) -> None:
-    """Strips namespaces, handlers, outside references and dropped elements, and prefixes ids, all the way down."""
+    """Removes namespaces, event handlers, external references and unwanted elements, and prefixes ids, recursively."""
     element.tag = _local(element.tag)
     attributes = {_local(key): value for key, value in element.attrib.items()}
     element.attrib.clear()
@@ -70,7 +70,7 @@ def _clean(element: Element, prefix: str) -> None:
     if element.tag == "style":
         element.text = _RULE.sub(lambda rule: _scoped(rule, prefix), element.text or "")
     for child in list(element):
-        # Comments and processing instructions have a function for a tag.
+        # The tag of a comment or processing instruction is a function.
         if not isinstance(child.tag, str) or _local(child.tag) in _DROPPED:
             element.remove(child)
         else:

@@ -1,4 +1,4 @@
-"""Writes the page: reads results, collects evidence, renders the template with its styles and scripts inside."""
+"""Writes the report: reads results, computes evidence, renders the template with styles and scripts inline."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from linearcore_paper.experiments import EXPERIMENTS
 from linearcore_paper.report._evidence import LIVE, Evidence
 from linearcore_paper.report._facts import ASSETS, CLASSES, asset, explorer_facts
 from linearcore_paper.report._figures import figure_markup
-from linearcore_paper.report._results import Experiment, plain, read_experiments
+from linearcore_paper.report._results import Experiment, format_value, read_experiments
 from linearcore_paper.report.corrections import CORRECTIONS, Correction
 from linearcore_paper.runner import VERDICTS, Claim, Verdict, results_folder
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 PAGE = "report.html"
 
-#: Letters of a result beyond which all but its first sentence is folded away.
-LONG = 400
-#: From best to worst, as the contents sum an experiment up.
+#: In a result with more characters, all but the first sentence is collapsed.
+MAX_SHOWN = 400
+#: From best to worst; the contents show the worst verdict of an experiment.
 _ORDER: tuple[Verdict, ...] = ("holds", "not run", "not judged", "holds with a correction", "does not hold")
-#: The names of the verdicts' icons in the page.
+#: Icons of the verdicts.
 _ICONS: dict[Verdict, str] = {
     "holds": "holds",
     "holds with a correction": "corrected",
@@ -43,7 +43,7 @@ class _Section:
 
     @property
     def rows(self) -> list[tuple[str | None, Claim]]:
-        """Claims without a source, since they stand under their own heading."""
+        """The claims without a source, because they are below the heading of their experiment."""
         return [(None, claim) for claim in self.experiment.claims]
 
     @property
@@ -53,8 +53,8 @@ class _Section:
 
 
 @dataclass(frozen=True)
-class _Shown:
-    """A correction with whatever evidence there is: claims of experiments, a table computed now, or neither."""
+class _CorrectionView:
+    """A correction with its evidence: claims of experiments, a computed table, and experiments that were not run."""
 
     correction: Correction
     rows: tuple[tuple[str, Claim], ...]
@@ -71,19 +71,19 @@ class _Machine:
 
 
 def write_report(out_dir: Path) -> Path:
-    """Writes OUT/report.html from what the experiments left in OUT, and returns its path.
+    """Writes OUT/report.html from the results in OUT, and returns its path.
 
-    The page is complete in itself: it loads nothing, and its content security policy forbids it to. Experiments without
+    The page is self-contained: it loads no other files, and its content security policy forbids it. Experiments without
     results are shown as not run.
 
     Args:
-        out_dir: the folder given to `linearcore reproduce --out`.
+        out_dir: the folder of `linearcore reproduce --out`.
 
     Raises:
-        ValueError: if the folder does not exist, or a file in it is broken; the message names it.
+        ValueError: if the folder does not exist, or a file in it is damaged; the message names it.
         OSError: if the page cannot be written.
 
-    Cost: a second or two, for the evidence that is computed along the way.
+    Cost: a second or two, to compute evidence.
     """
     if not out_dir.is_dir():
         raise ValueError(complaint("out_dir", "be a folder with results", out_dir, "run `linearcore reproduce` first"))
@@ -114,7 +114,7 @@ def _render(sections: tuple[_Section, ...]) -> str:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    jinja.filters |= {"prose": _prose, "parted": _parted}
+    jinja.filters |= {"prose": _prose, "split_long": _split_long}
     experiments = tuple(section.experiment for section in sections)
     verdicts = [verdict for experiment in experiments for verdict in experiment.verdicts]
     facts = explorer_facts()
@@ -126,7 +126,7 @@ def _render(sections: tuple[_Section, ...]) -> str:
         counts=[(verdict, verdicts.count(verdict)) for verdict in VERDICTS],
         ran=sum(experiment.was_run for experiment in experiments),
         titles={experiment.entry.name: experiment.entry.title for experiment in experiments},
-        corrections=[_shown(correction, experiments) for correction in CORRECTIONS],
+        corrections=[_correction_view(correction, experiments) for correction in CORRECTIONS],
         machines=_machines(experiments),
         facts=facts,
         classes=CLASSES,
@@ -136,25 +136,25 @@ def _render(sections: tuple[_Section, ...]) -> str:
 
 
 def _prose(text: str) -> "Markup":
-    """Text as HTML: short formulas such as τ < 1 stay on one line, and what stands in backticks is code."""
+    """Converts text to HTML: formulas such as τ < 1 are not broken across lines, and text in backticks is code."""
     from markupsafe import Markup, escape
 
-    glued = re.sub(r" ([=<>≤≥→·×+−]) ", "\N{NO-BREAK SPACE}\\1\N{NO-BREAK SPACE}", text)
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(glued))))
+    unbroken = re.sub(r" ([=<>≤≥→·×+−]) ", "\N{NO-BREAK SPACE}\\1\N{NO-BREAK SPACE}", text)
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(unbroken))))
 
 
-def _parted(text: str) -> tuple[str, str]:
-    """A long text as its first sentence and the others, which can be folded away; a short one as it is.
+def _split_long(text: str) -> tuple[str, str]:
+    """Splits a long text into its first sentence and the rest; a short text is not split.
 
     Example:
-        >>> _parted("Twice as fast. In detail: …")
+        >>> _split_long("Twice as fast. In detail: …")
         ('Twice as fast. In detail: …', '')
     """
     first, _, others = text.partition(". ")
-    return (f"{first}.", others) if others and len(text) > LONG else (text, "")
+    return (f"{first}.", others) if others and len(text) > MAX_SHOWN else (text, "")
 
 
-def _shown(correction: Correction, experiments: tuple[Experiment, ...]) -> _Shown:
+def _correction_view(correction: Correction, experiments: tuple[Experiment, ...]) -> _CorrectionView:
     rows = tuple(
         (experiment.entry.name, claim)
         for experiment in experiments
@@ -162,17 +162,17 @@ def _shown(correction: Correction, experiments: tuple[Experiment, ...]) -> _Show
         if claim.correction == correction.letter
     )
     was_run = {experiment.entry.name: experiment.was_run for experiment in experiments}
-    live = LIVE.get(correction.letter)
+    compute_table = LIVE.get(correction.letter)
     missing = tuple(name for name in correction.experiments if not was_run[name])
-    return _Shown(correction, rows, live() if live else None, missing)
+    return _CorrectionView(correction, rows, compute_table() if compute_table else None, missing)
 
 
 def _machines(experiments: tuple[Experiment, ...]) -> list[_Machine]:
-    """Environments that differ, each with its experiments; the present one where nothing was run."""
-    found: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    """Groups experiments by environment; returns the current environment if nothing was run."""
+    groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for experiment in experiments:
         if experiment.was_run:
-            found.setdefault(tuple(experiment.environment.items()), []).append(experiment.entry.name)
-    if not found:
-        return [_Machine((), {key: plain(value) for key, value in environment().items()})]
-    return [_Machine(tuple(names), dict(facts)) for facts, names in found.items()]
+            groups.setdefault(tuple(experiment.environment.items()), []).append(experiment.entry.name)
+    if not groups:
+        return [_Machine((), {key: format_value(value) for key, value in environment().items()})]
+    return [_Machine(tuple(names), dict(facts)) for facts, names in groups.items()]

@@ -1,4 +1,4 @@
-"""Reads what the experiments left in the output folder, and says which file is broken if one is."""
+"""Reads the results of the experiments; an error names the damaged file."""
 
 import json
 import math
@@ -13,13 +13,13 @@ from linearcore_paper.runner import Claim, ResultsFile, Verdict
 
 @dataclass(frozen=True)
 class Entry:
-    """What the page says of an experiment before it has results.
+    """The description of an experiment in the report.
 
     Attributes:
-        name: as `linearcore reproduce` knows it, and the name of its folder.
-        title: its heading on the page.
-        place: where the paper has it.
-        question: what it asks, in a sentence.
+        name: name in `linearcore reproduce`.
+        title: heading in the report.
+        place: place in the paper.
+        question: the question that it answers, as a sentence.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Entry:
     question: str
 
 
-#: In the paper, and not yet here.
+#: Experiments of the paper that are not implemented.
 _PLANNED = (
     Entry(
         "ngram",
@@ -43,7 +43,7 @@ _ADVICE = "run the experiment again, or delete its folder"
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment of the catalogue with what it left behind; one that was not run has no claims and no environment."""
+    """An experiment with its results; one that was not run has no claims and no environment."""
 
     entry: Entry
     claims: tuple[Claim, ...] = ()
@@ -55,20 +55,20 @@ class Experiment:
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """One for each claim; a single "not run" for an experiment without results."""
+        """The verdict of each claim; a single "not run" for an experiment without results."""
         return tuple(claim.verdict for claim in self.claims) if self.was_run else ("not run",)
 
 
 def catalogue() -> tuple[Entry, ...]:
-    """All experiments, and those that are planned, in the order of the page."""
+    """Returns all experiments, then the planned ones, in the order of the report."""
     return (*(Entry(item.name, item.title, item.paper, item.question) for item in EXPERIMENTS.values()), *_PLANNED)
 
 
 def read_experiments(folder: Path) -> tuple[Experiment, ...]:
-    """All experiments of the catalogue, in its order, run or not.
+    """Reads all experiments of the catalogue, in its order.
 
     Raises:
-        ValueError: if a results.jsonl is there but cannot be read, or results of an earlier version; the message names it.
+        ValueError: if a results.jsonl is damaged, or results are of an earlier version; the message names the file.
     """
     return tuple(_read(ResultsFile(folder, entry.name), entry) for entry in catalogue())
 
@@ -76,7 +76,7 @@ def read_experiments(folder: Path) -> tuple[Experiment, ...]:
 def _read(file: ResultsFile, entry: Entry) -> Experiment:
     record = file.conclusion
     if record is None:
-        if (old := file.old / "results.json").exists():
+        if (old := file.old_folder / "results.json").exists():
             raise ValueError(f"cannot read {old}, of an earlier version; `linearcore reproduce {entry.name}` converts it")
         return Experiment(entry)
     try:
@@ -88,22 +88,23 @@ def _read(file: ResultsFile, entry: Entry) -> Experiment:
     except ValueError as error:
         raise ValueError(f"cannot read {file.path}: {error}") from error
     shown = {"seed": record.get("seed"), **settings} if record.get("seed") is not None else dict(settings)
-    for told_elsewhere in ("experiment", "paper"):
-        shown.pop(told_elsewhere, None)
+    # The report shows these two in the heading.
+    for key in ("experiment", "paper"):
+        shown.pop(key, None)
     return Experiment(
         entry,
         claims,
         alt or entry.title,
         was_run=True,
         command=str(record.get("command", "")),
-        settings={str(key): plain(value) for key, value in shown.items()},
-        environment={str(key): plain(value) for key, value in environment.items()},
+        settings={str(key): format_value(value) for key, value in shown.items()},
+        environment={str(key): format_value(value) for key, value in environment.items()},
     )
 
 
 def _expect(value: Any, kind: type, name: str) -> Any:
     if not isinstance(value, kind):
-        must = "be " + {"dict": "an object", "list": "a list", "str": "a text"}[kind.__name__]
+        must = "be " + {"dict": "an object", "list": "a list", "str": "a string"}[kind.__name__]
         raise ValueError(complaint(name, must, type(value).__name__, _ADVICE))
     return value
 
@@ -112,19 +113,21 @@ def _claim(item: Any) -> Claim:
     fields = _expect(item, dict, "claim")
     missing = {"claim", "paper", "ours", "verdict"} - fields.keys()
     if missing:
-        raise ValueError(complaint("claim", "have claim, paper, ours and verdict", f"none of {sorted(missing)}", _ADVICE))
+        raise ValueError(
+            complaint("claim", "have claim, paper, ours and verdict", f"no {', '.join(sorted(missing))}", _ADVICE)
+        )
     letter = fields.get("correction")
     return Claim(
-        plain(fields["claim"]),
-        plain(fields["paper"]),
-        plain(fields["ours"]),
+        format_value(fields["claim"]),
+        format_value(fields["paper"]),
+        format_value(fields["ours"]),
         fields["verdict"],
         None if letter is None else str(letter).strip("()").lower(),
     )
 
 
-def plain(value: Any) -> str:
-    """A JSON value as a reader wants it: four significant digits, real minus signs, no brackets around lists."""
+def format_value(value: Any) -> str:
+    """Formats a JSON value: four significant digits, minus signs instead of hyphens, no brackets around lists."""
     if value is None:
         return "—"
     if isinstance(value, bool):
@@ -136,14 +139,14 @@ def plain(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, list):
-        return ", ".join(map(plain, value)) or "none"
+        return ", ".join(map(format_value, value)) or "none"
     if isinstance(value, dict):
-        return "; ".join(f"{key}: {plain(part)}" for key, part in value.items()) or "none"
+        return "; ".join(f"{key}: {format_value(part)}" for key, part in value.items()) or "none"
     return json.dumps(value)
 
 
 def number(value: float, digits: int = 4) -> str:
-    """A float in `digits` significant digits, with powers of ten where plain decimals would be long."""
+    """Formats a float with `digits` significant digits; very large and very small numbers get an exponent."""
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
     text = f"{value:.{digits}g}"

@@ -1,4 +1,4 @@
-"""What an experiment is, and how it is run: part by part, keeping what is finished, in one process or in several."""
+"""Experiments and their runner: runs the parts that are not finished yet, in one process or in several."""
 
 from linearcore_paper.runner._experiment import (
     VERDICTS,
@@ -15,24 +15,24 @@ from linearcore_paper.runner._experiment import (
 )
 from linearcore_paper.runner._job import Job, make_writable, prepare
 from linearcore_paper.runner._records import ResultsFile, results_folder
-from linearcore_paper.runner._run import Finished, run_experiment
-from linearcore_paper.runner._workers import DeadWorkerError
+from linearcore_paper.runner._run import RunStatus, run_experiment
+from linearcore_paper.runner._workers import WorkerDiedError
 
 __all__ = [
     "VERDICTS",
     "After",
     "Claim",
-    "DeadWorkerError",
     "Experiment",
-    "Finished",
     "Job",
     "Outcome",
     "Part",
     "PartFunction",
     "RecordedRun",
     "ResultsFile",
+    "RunStatus",
     "Settings",
     "Verdict",
+    "WorkerDiedError",
     "make_writable",
     "prepare",
     "results_folder",

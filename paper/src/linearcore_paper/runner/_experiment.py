@@ -1,7 +1,7 @@
-"""What an experiment is: parts that can be done one by one, and a conclusion that weighs the paper's claims.
+"""The interface of an experiment: parts that run separately, and a conclusion that checks the paper's claims.
 
-An experiment computes and judges; it neither prints nor writes. What it computes is plain JSON values, so that its figure
-or a page can be made years later from the file alone.
+An experiment neither prints nor writes files. Its results are JSON values, so its figure and the report can be made from the
+results file alone.
 """
 
 import json
@@ -19,29 +19,28 @@ Verdict = Literal["holds", "holds with a correction", "does not hold", "not judg
 VERDICTS: tuple[Verdict, ...] = ("holds", "holds with a correction", "does not hold", "not judged", "not run")
 SCALES = ("smoke", "paper")
 
-#: A piece of work and its result as JSON values.
+#: Function that runs a part and returns its result as JSON values.
 PartFunction = Callable[[], Any]
 
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """A part that is worth committing: hours of a GPU, kept as a record with settings, seed and environment.
+    """A part whose record can be committed, for example hours of training on a GPU.
 
-    It is found again whenever settings and seed are equal, whatever has become of the source or of torch since: no one
-    should need a GPU because a docstring has changed, and the record says what made it. What decides the result must
-    therefore stand in `settings`, and `linearcore reproduce --fresh` does it anew. A plain function suits what takes
-    minutes: it is done again after any change of source.
+    A finished part is reused if settings and seed are equal, even if the source or torch has changed since. `settings` must
+    therefore contain everything that determines the result; `linearcore reproduce --fresh` runs the part again. For parts
+    that take minutes use a plain function, which runs again after any change of the source.
 
     Args:
-        settings: everything that decides the result, as JSON values: sizes, rates, the hash of the data, and the number of
-            a recipe if its code changes what comes out. Not where files lie, since the record is for everyone.
-        seed: of all that it draws.
-        compute: does it and gives the result as JSON values. It may run in another process, where it is built again.
-        alone: whether nothing else may run beside it, as for a timing.
+        settings: everything that determines the result, as JSON values: sizes, rates, the data hash, and a version number
+            to increment if the code changes the result. No file paths, because they depend on the machine.
+        seed: random seed.
+        compute: function that runs the part and returns JSON values. It may run in a worker process, which makes it again.
+        alone: run no other part at the same time, for example for timing.
 
     Raises:
-        TypeError: if something in the settings is no JSON value.
-        ValueError: if a number in them is not finite.
+        TypeError: if a setting is not a JSON value.
+        ValueError: if a number in `settings` is not finite.
     """
 
     settings: dict[str, Any]
@@ -58,33 +57,33 @@ class RecordedRun:
 
 @dataclass(frozen=True)
 class After:
-    """A run whose settings depend on the results of others, as on the learning rate that was tuned.
+    """A run whose settings depend on the results of other parts, for example on a tuned learning rate.
 
     Args:
-        needs: names of the parts whose results it looks at.
-        make: results of those parts by name ↦ the run. Quick, since it is done every time, and in every process.
+        needs: names of the parts whose results `make` uses.
+        make: function from the results of those parts, by name, to the run. It must be fast: every process calls it.
     """
 
     needs: tuple[str, ...]
     make: Callable[[dict[str, Any]], RecordedRun]
 
 
-#: What an experiment consists of.
+#: A part of an experiment.
 Part = PartFunction | RecordedRun | After
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What decides an experiment's numbers.
+    """Settings of a run.
 
     Args:
-        scale: "smoke", large enough to see every effect, or "paper", the paper's own size.
+        scale: "smoke" (small but shows every effect) or "paper" (the size in the paper).
         seed: the first seed; 0 ≤ seed < 2**31.
-        device: where experiments that train do so, in torch's words.
-        data: folder with the data sets, for experiments that need one.
+        device: torch device for training.
+        data: folder with the datasets, for experiments that need one.
 
     Raises:
-        ValueError: if one of them is out of range.
+        ValueError: if `scale` is unknown or `seed` is out of range.
     """
 
     scale: str = "smoke"
@@ -99,20 +98,20 @@ class Settings:
 
     @property
     def is_paper(self) -> bool:
-        """Whether the paper's own size is asked for."""
+        """Whether `scale` is "paper"."""
         return self.scale == "paper"
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One statement of the paper beside what was found.
+    """One claim of the paper with our result.
 
     Args:
-        claim: what the paper says, in our words.
-        paper: its number or word.
-        ours: our number or word.
+        claim: the claim of the paper in our words.
+        paper: the paper's result.
+        ours: our result.
         verdict: one of `VERDICTS`.
-        correction: the letter of `docs/reading-the-paper-with-care.md` that explains a difference, or None.
+        correction: letter in `docs/reading-the-paper-with-care.md` that explains a difference, or None.
     """
 
     claim: str
@@ -127,12 +126,12 @@ class Claim:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an experiment found.
+    """The conclusion of an experiment.
 
     Args:
-        claims: the verdicts.
-        data: everything that its figure and its table show, as JSON values.
-        alt: the figure in words, for readers who do not see it.
+        claims: the checked claims.
+        data: all numbers of the figure and the table, as JSON values.
+        alt: alternative text of the figure.
     """
 
     claims: list[Claim]
@@ -140,28 +139,28 @@ class Outcome:
     alt: str
 
     def as_json(self) -> dict[str, Any]:
-        """JSON values for a record."""
+        """Returns the conclusion as JSON values."""
         return {"alt": self.alt, "claims": [asdict(claim) for claim in self.claims], "data": self.data}
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment, known to the command line by its name.
+    """An experiment of `linearcore reproduce`.
 
     Args:
-        name: lower case, words joined by hyphens; its folder is `experiments/<name with underscores>`.
-        title: its heading on the page.
-        question: what it asks, in a sentence.
-        shows: one line on what it shows.
-        paper: where in the paper it belongs, for example "Figure 2, section 3.4".
-        needs: what it needs beyond linearcore-paper; "nothing" if that is all.
-        cost: for each scale, how long it takes on two cores.
-        parts: Settings ↦ named pieces of work, in order. A finished piece is kept and not done again, so a piece should be
-            as large as one would mind losing. The name is also that of its file: letters, digits, `.`, `-` and `_`. A
-            function of a module, not a lambda, since other processes look it up there.
-        conclude: results of all parts by name, and Settings ↦ Outcome. Quick, since it is done every time.
-        draw: `Outcome.data` ↦ the figure; it computes nothing.
-        wants_gpu: whether the paper's size takes days without one.
+        name: name in the command line, lower case with hyphens; its folder is `experiments/<name with underscores>`.
+        title: heading in the report.
+        question: the question that it answers, as a sentence.
+        shows: one-line summary.
+        paper: place in the paper, for example "Figure 2, section 3.4".
+        needs: requirements other than linearcore-paper; "nothing" if there are none.
+        cost: run time on two cores, for each scale.
+        parts: function from Settings to the parts by name, in order. An interrupted run loses the part that was running, so
+            make parts small. Names have letters, digits, `.`, `-` and `_`. Use a module-level function, not a lambda,
+            because worker processes import it.
+        conclude: function from the results of all parts by name, and Settings, to an Outcome. It must be fast.
+        draw: function from `Outcome.data` to the figure; it computes nothing.
+        needs_gpu: whether scale "paper" takes days on a CPU.
     """
 
     name: str
@@ -174,11 +173,11 @@ class Experiment:
     parts: Callable[[Settings], Mapping[str, Part]]
     conclude: Callable[[dict[str, Any], Settings], Outcome]
     draw: "Callable[[dict[str, Any]], Figure]"
-    wants_gpu: bool = False
+    needs_gpu: bool = False
 
 
 def verdict(holds: bool, correction: str | None = None) -> Verdict:
-    """The verdict on a claim that was checked: with a correction, what holds is the corrected claim."""
+    """Returns the verdict on a checked claim; with a correction, `holds` refers to the corrected claim."""
     if not holds:
         return "does not hold"
     return "holds" if correction is None else "holds with a correction"

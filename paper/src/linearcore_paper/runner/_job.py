@@ -1,4 +1,4 @@
-"""An experiment that was asked for, checked before the work and not after it."""
+"""Prepares experiments: checks parts, data and folders before anything runs."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,12 +18,12 @@ class Job:
     """An experiment that is ready to run, made by `prepare`.
 
     Attributes:
-        experiment: what to run.
-        settings: with what.
-        out: the folder of all experiments.
-        file: what is finished of this one.
+        experiment: the experiment.
+        settings: its settings.
+        out: folder of all experiments.
+        file: results file of this experiment.
         parts: all parts of the experiment.
-        chosen: names of those that were asked for.
+        selected: names of the parts to run.
     """
 
     experiment: Experiment
@@ -31,33 +31,32 @@ class Job:
     out: Path
     file: ResultsFile
     parts: Mapping[str, Part]
-    chosen: frozenset[str]
+    selected: frozenset[str]
 
     @property
     def command(self) -> str:
-        """What does the experiment, without the reader's own folders."""
-        told = self.settings
-        return f"linearcore reproduce {self.experiment.name} --scale {told.scale} --seed {told.seed}"
+        """The command that runs the experiment, without folders."""
+        return f"linearcore reproduce {self.experiment.name} --scale {self.settings.scale} --seed {self.settings.seed}"
 
     def takes_days(self, fresh: bool) -> bool:
-        """Whether there is work for a GPU to do, and none is asked for; with `fresh` there always is."""
-        is_slow = self.experiment.wants_gpu and self.settings.is_paper and self.settings.device == "cpu"
-        return is_slow and (fresh or not self.chosen <= self.file.parts.keys())
+        """Whether parts that need a GPU would run on the CPU; `fresh` runs finished parts again."""
+        is_slow = self.experiment.needs_gpu and self.settings.is_paper and self.settings.device == "cpu"
+        return is_slow and (fresh or not self.selected <= self.file.parts.keys())
 
 
 def prepare(experiments: Sequence[Experiment], settings: Settings, out: Path, only: Sequence[str] = ()) -> list[Job]:
-    """Makes the experiments' folders and parts, and finds out before the work whether something is wrong with them.
+    """Creates the folders and parts of experiments and checks them before anything runs.
 
     Args:
-        experiments: what to run.
-        settings: with what.
-        out: a folder, made if it is not there.
-        only: globs of the parts to do; none means all.
+        experiments: the experiments to run.
+        settings: their settings.
+        out: folder for the results, created if needed.
+        only: globs of the parts to run; empty means all.
 
     Raises:
-        OSError: if a folder cannot be made or written to.
-        ValueError: if a glob matches no part of any of the experiments, or an experiment cannot read its data, or its
-            parts cannot be done, or its results file is damaged.
+        OSError: if a folder cannot be created or written to.
+        ValueError: if a glob matches no part, an experiment cannot read its data, its parts are invalid, or its results
+            file is damaged.
     """
     jobs = []
     for experiment in experiments:
@@ -77,10 +76,10 @@ def prepare(experiments: Sequence[Experiment], settings: Settings, out: Path, on
 
 
 def make_writable(folder: Path) -> None:
-    """Makes the folder and writes to it, so that a bad one is found before the work and not after it.
+    """Creates the folder and writes a test file, so that an unusable folder raises before the run.
 
     Raises:
-        OSError: if it cannot be made or written to.
+        OSError: if the folder cannot be created or written to.
     """
     folder.mkdir(parents=True, exist_ok=True)
     probe = folder / ".linearcore-probe"
@@ -92,47 +91,47 @@ def _parts(experiment: Experiment, settings: Settings) -> Mapping[str, Part]:
     try:
         return experiment.parts(settings)
     except OSError as error:
-        # Not to be mistaken for a folder that cannot be written to.
-        what = f"{error.filename}: {error.strerror}" if error.filename else f"its data: {error}"
-        raise ValueError(f"{experiment.name} cannot read {what}; name the folder of its data with --data") from error
+        # A ValueError, because OSError means that the output folder cannot be written to.
+        reason = f"{error.filename}: {error.strerror}" if error.filename else f"its data: {error}"
+        raise ValueError(f"{experiment.name} cannot read {reason}; pass the folder of its data with --data") from error
 
 
 def check_parts(parts: Mapping[str, Part]) -> None:
-    """Finds what would stop an experiment halfway: a name that `--parts` cannot match, parts that wait for each other.
+    """Checks the names and dependencies of parts.
 
     Raises:
-        ValueError: if there is such a part.
+        ValueError: if a name has other characters than `--parts` can match, or dependencies are circular or unknown.
     """
     for name in parts:
         if not _NAME.fullmatch(name):
             must = "be letters, digits, `.`, `-` and `_`, and not begin with `.`"
             raise ValueError(complaint("part", must, repr(name), "rename it"))
-    there: set[str] = set()
-    while len(there) < len(parts):
-        next_ones = [name for name in parts if name not in there and there.issuperset(needs_of(parts[name]))]
-        if not next_ones:
-            waiting = {name: list(needs_of(part)) for name, part in parts.items() if name not in there}
-            raise ValueError(complaint("needs", "name parts that can be done before", waiting, "mend the experiment"))
-        there.update(next_ones)
+    finished: set[str] = set()
+    while len(finished) < len(parts):
+        ready = [name for name in parts if name not in finished and finished.issuperset(dependencies(parts[name]))]
+        if not ready:
+            blocked = {name: list(dependencies(part)) for name, part in parts.items() if name not in finished}
+            raise ValueError(complaint("needs", "name parts that can run before", blocked, "correct the experiment"))
+        finished.update(ready)
 
 
 def matching(parts: Iterable[str], globs: Sequence[str]) -> set[str]:
-    """The names that match one of the globs; without globs all."""
+    """Returns the names that match one of the globs, or all names if there are no globs."""
     return {name for name in parts if not globs or any(fnmatchcase(name, glob) for glob in globs)}
 
 
-def with_needs(parts: Mapping[str, Part], names: Iterable[str]) -> set[str]:
-    """The names, and those of all parts that they need."""
-    found: set[str] = set()
-    left = list(names)
-    while left:
-        name = left.pop()
-        if name not in found:
-            found.add(name)
-            left.extend(needs_of(parts[name]))
-    return found
+def with_dependencies(parts: Mapping[str, Part], names: Iterable[str]) -> set[str]:
+    """Returns the names and those of all parts that they depend on."""
+    required: set[str] = set()
+    queue = list(names)
+    while queue:
+        name = queue.pop()
+        if name not in required:
+            required.add(name)
+            queue.extend(dependencies(parts[name]))
+    return required
 
 
-def needs_of(part: Part) -> tuple[str, ...]:
-    """Names of the parts whose results a part looks at."""
+def dependencies(part: Part) -> tuple[str, ...]:
+    """Returns the names of the parts whose results a part uses."""
     return part.needs if isinstance(part, After) else ()

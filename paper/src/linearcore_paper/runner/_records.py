@@ -1,8 +1,8 @@
 """The results file of an experiment, `results.jsonl`: one line for each finished part and one for the conclusion.
 
-A finished part is appended and synced to disk, so a run that is killed loses at most the line that it was writing. A line is
-replaced by writing a new file and renaming it over the old one. Every write takes a lock and reads the file again, so that
-several runs can share a file.
+A finished part is appended and synced to disk, so a killed run loses at most the line that it was writing. To replace a
+line, the whole file is written again and renamed over the old one. Every write locks the file and reads it again, so several
+runs can share a file.
 """
 
 import json
@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from linearcore.runtime import RECORD_FORMAT, complaint, made_with_changes, read_record, write_whole
+from linearcore.runtime import RECORD_FORMAT, complaint, has_uncommitted_changes, read_record, write_atomically
 
 if sys.platform != "win32":
     import fcntl
@@ -26,47 +26,47 @@ FILE_NAME = "results.jsonl"
 class ResultsFile:
     """The records of one experiment, read from OUT/NAME/results.jsonl. The file need not exist.
 
-    Every line has a key `part`: the name of a part, or None for the conclusion. If a part occurs twice, its last line
-    counts. An incomplete last line, as a killed run leaves it, is dropped with a message.
+    Every line has a key `part`: the name of a part, or None for the conclusion. If a part occurs twice, the last line
+    is used. An incomplete last line of a killed run is dropped with a message.
 
     Args:
         out: folder of all experiments.
-        name: of the experiment; its folder has `_` where the name has `-`, as its package does.
+        name: name of the experiment; in the folder name, `_` replaces `-`.
 
     Raises:
-        OSError: if the file is there and cannot be read.
-        ValueError: if another line than the last is no record; the message names it.
+        OSError: if the file exists and cannot be read.
+        ValueError: if a line before the last is not a record; the message names it.
     """
 
     def __init__(self, out: Path, name: str) -> None:
         self.path = results_folder(out, name) / FILE_NAME
-        #: Where an earlier version had its files; `name` was the folder then.
-        self.old = out / name
+        #: Folder of an earlier version, which did not replace `-`.
+        self.old_folder = out / name
         self._records, rest = self._read()
         if rest and _record(rest) is None:
             print(f"linearcore: {self.path}: dropped the last line, which a killed run left incomplete", file=sys.stderr)
 
     @property
     def parts(self) -> dict[str, Record]:
-        """Records of the finished parts by name."""
+        """The records of the finished parts by name."""
         return {str(part): record for part, record in self._records.items() if part is not None}
 
     @property
     def conclusion(self) -> Record | None:
-        """The record of the conclusion; None before all parts were finished once."""
+        """The record of the conclusion; None if the parts were never all finished."""
         return self._records.get(None)
 
     def count(self) -> tuple[int, int]:
-        """How many records name the commit that made them, and how many of these had uncommitted changes."""
-        dated = [record for record in self._records.values() if "environment" in record]
-        return len(dated), sum(made_with_changes(record["environment"]) for record in dated)
+        """Returns the number of records with an environment, and how many of them had uncommitted changes."""
+        environments = [record["environment"] for record in self._records.values() if "environment" in record]
+        return len(environments), sum(map(has_uncommitted_changes, environments))
 
     def save(self, record: Mapping[str, Any]) -> Record:
-        """Appends a record, or replaces the one of the same part; returns it as a reader will see it.
+        """Appends a record, or replaces the record of the same part; returns the record as read back from JSON.
 
         Raises:
-            TypeError: if something in it is no JSON value.
-            ValueError: if a number in it is not finite.
+            TypeError: if a value is not a JSON value.
+            ValueError: if a number is not finite.
             OSError: if the file cannot be written.
         """
         line = _line({"format": RECORD_FORMAT, **record})
@@ -85,7 +85,7 @@ class ResultsFile:
         return saved
 
     def sort(self, names: Iterable[str]) -> None:
-        """Puts the lines into the order of the parts, other records after them and the conclusion last."""
+        """Sorts the lines by the order of the parts, then other records, then the conclusion."""
         order: list[str | None] = list(names)
         with _locked(self.path):
             self._records, _ = self._read()
@@ -96,25 +96,25 @@ class ResultsFile:
                 self._rewrite()
 
     def convert_old_files(self) -> None:
-        """Takes over results.json and parts/*.json of an earlier version, and renames them to *.converted."""
-        old = [path for path in (self.old / "results.json", self.old / "parts") if path.exists()]
-        if not old:
+        """Converts results.json and parts/*.json of an earlier version, and renames them to *.converted."""
+        old_paths = [path for path in (self.old_folder / "results.json", self.old_folder / "parts") if path.exists()]
+        if not old_paths:
             return
-        files = [*sorted(self.old.glob("parts/*.json")), *self.old.glob("results.json")]
-        before = len(self._records)
+        files = [*sorted(self.old_folder.glob("parts/*.json")), *self.old_folder.glob("results.json")]
+        num_before = len(self._records)
         for path in files:
-            part = path.stem if path.parent != self.old else None
-            # Not a record: the part of a plain function, which depends on source that has changed.
+            part = path.stem if path.parent != self.old_folder else None
+            # A ValueError means the part of a plain function, which must run again because the source has changed.
             with suppress(ValueError):
                 if part not in self._records:
                     self.save(read_record(path) | {"part": part})
-        for path in old:
+        for path in old_paths:
             path.rename(path.with_name(f"{path.name}.converted"))
-        count = len(self._records) - before
+        count = len(self._records) - num_before
         print(f"linearcore: {self.path}: took over {count} of {len(files)} files of an earlier version", file=sys.stderr)
 
     def _read(self) -> tuple[dict[str | None, Record], bytes]:
-        """Records by part, and what follows the last line break: nothing, unless a write was cut short."""
+        """Reads the records by part, and the text after the last line break, which is empty if all lines are complete."""
         try:
             *lines, rest = self.path.read_bytes().split(b"\n")
         except FileNotFoundError:
@@ -123,7 +123,7 @@ class ResultsFile:
         for number, line in enumerate(lines, 1):
             record = _record(line)
             if record is None:
-                advice = "delete that line, and its part is run again"
+                advice = "delete that line to run its part again"
                 raise ValueError(complaint(str(self.path), "hold a record in every line", f"none in line {number}", advice))
             records[record["part"]] = record
         last = _record(rest)
@@ -132,21 +132,21 @@ class ResultsFile:
         return records, rest
 
     def _rewrite(self) -> None:
-        write_whole(self.path, b"".join(map(_line, self._records.values())).decode())
+        write_atomically(self.path, b"".join(map(_line, self._records.values())).decode())
 
 
 def results_folder(out: Path, name: str) -> Path:
-    """Where an experiment's results file and figures lie, below the folder of all experiments."""
+    """Returns the subfolder of `out` with the results file and figures of an experiment."""
     return out / name.replace("-", "_")
 
 
 def _line(record: Mapping[str, Any]) -> bytes:
-    # Keys inside keep their order: what is computed from a result must not depend on whether it was read from here.
+    # Only the outer keys are sorted: a result read from the file must equal the computed one, including its key order.
     return (json.dumps(dict(sorted(record.items())), allow_nan=False, ensure_ascii=False) + "\n").encode()
 
 
 def _record(line: bytes) -> Record | None:
-    """What a line holds, or None if that is no record."""
+    """Parses a line; returns None if it is not a record."""
     try:
         record = json.loads(line)
     except ValueError:
@@ -157,7 +157,7 @@ def _record(line: bytes) -> Record | None:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Keeps other runs from writing to the file, where there are locks: Windows and some network drives have none."""
+    """Locks the file against other runs. Windows and some network drives have no locks."""
     if sys.platform == "win32":
         yield
         return
@@ -166,9 +166,9 @@ def _locked(path: Path) -> Iterator[None]:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX)
             except OSError as error:
-                # The part is computed and must be saved all the same.
+                # Continue without a lock, because the finished part must be saved.
                 print(f"linearcore: {path}: no lock ({error.strerror}); do not let other runs write to it", file=sys.stderr)
-            # Whoever held the lock may have renamed a new file over this one.
+            # The last holder of the lock may have renamed a new file over this one.
             if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
                 yield
                 return

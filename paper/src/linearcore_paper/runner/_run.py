@@ -1,94 +1,93 @@
-"""Runs experiments: part by part, keeping what is finished, then the verdicts, the record and the figures."""
+"""Runs an experiment: computes the missing parts, then writes the conclusion and the figures."""
 
 import json
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from linearcore.runtime import Part as Bar
-from linearcore.runtime import Progress, complaint, environment
+from linearcore.runtime import Progress, ProgressBar, complaint, environment
 from linearcore_paper.drawing import save_figure
 from linearcore_paper.runner._compute import Work, compute
 from linearcore_paper.runner._experiment import Outcome, RecordedRun
-from linearcore_paper.runner._job import Job, with_needs
-from linearcore_paper.runner._ledger import Ledger
-from linearcore_paper.runner._workers import Order, Workers
+from linearcore_paper.runner._job import Job, with_dependencies
+from linearcore_paper.runner._tracker import PartTracker
+from linearcore_paper.runner._workers import WorkerConfig, Workers
 
 
 @dataclass(frozen=True)
-class Finished:
-    """An experiment that was run.
+class RunStatus:
+    """The state of an experiment after a run.
 
     Attributes:
-        name: of the experiment.
-        record: the conclusion in OUT/NAME/results.jsonl; None while parts are missing.
-        parts: how many parts it has.
-        there: how many of them are there now.
-        kept: how many of those that were asked for were finished before and not done again.
+        name: name of the experiment.
+        record: the conclusion in OUT/NAME/results.jsonl; None if parts are missing.
+        num_parts: number of parts of the experiment.
+        num_available: number of finished parts.
+        num_reused: number of required parts that were finished before this run.
     """
 
     name: str
     record: dict[str, Any] | None
-    parts: int
-    there: int
-    kept: int
+    num_parts: int
+    num_available: int
+    num_reused: int
 
 
-def run_experiment(job: Job, progress: Progress, *, workers: int = 1, fresh: bool = False) -> Finished:
-    """Does what is left to do of an experiment; when all parts are there, writes the conclusion, NAME.svg and .png.
+def run_experiment(job: Job, progress: Progress, *, workers: int = 1, fresh: bool = False) -> RunStatus:
+    """Runs the missing parts. If all parts are available, writes the conclusion, NAME.svg and NAME.png.
 
     Args:
-        job: what to run.
-        progress: where to show how far it is.
-        workers: how many processes do recorded runs side by side. Plain functions and runs that say so are done alone.
-        fresh: whether to do the chosen parts again even if they are there. Those that they need are kept.
+        job: the experiment to run.
+        progress: progress display.
+        workers: number of processes for recorded runs. Plain functions and runs with `alone=True` run one at a time.
+        fresh: run the selected parts again even if they are finished. Their dependencies are reused.
 
     Raises:
         OSError: if a file cannot be written.
-        DeadWorkerError: if a worker ended without a result.
-        ValueError: if `workers` is no positive number.
+        WorkerDiedError: if a worker ended without a result.
+        ValueError: if `workers` is not positive.
     """
     if workers < 1:
-        raise ValueError(complaint("workers", "be at least 1", workers, "pass 1 to do one part after the other"))
+        raise ValueError(complaint("workers", "be at least 1", workers, "pass 1 to run one part at a time"))
     name = job.experiment.name
-    wanted = with_needs(job.parts, job.chosen)
-    with progress.part(name, len(wanted)) as bar:
-        ledger = Ledger(job, wanted, job.chosen if fresh else frozenset(), bar.advance)
-        _do_parts(job, ledger, bar, workers)
-        bar.describe(f"{name} ({ledger.kept} of {len(wanted)} parts kept)" if ledger.kept else name)
-    results = ledger.results
+    required = with_dependencies(job.parts, job.selected)
+    with progress.part(name, len(required)) as bar:
+        tracker = PartTracker(job, required, job.selected if fresh else frozenset(), bar.advance)
+        _run_parts(job, tracker, bar, workers)
+        bar.describe(f"{name} ({tracker.num_reused} of {len(required)} parts reused)" if tracker.num_reused else name)
+    results = tracker.results
     record = None
     if len(results) == len(job.parts):
-        record = _write(job, job.experiment.conclude(results, job.settings), ledger.origin)
-    return Finished(name, record, len(job.parts), len(results), ledger.kept)
+        record = _write(job, job.experiment.conclude(results, job.settings), tracker.origin)
+    return RunStatus(name, record, len(job.parts), len(results), tracker.num_reused)
 
 
-def _do_parts(job: Job, ledger: Ledger, bar: Bar, workers: int) -> None:
-    """Does all that is left. What must be alone waits until no worker has work and none can be given any."""
-    here = cache(environment)
-    taken: dict[str, Work] = {}
-    with Workers(Order(job.experiment, job.settings, workers)) as team:
-        while ledger.todo or taken:
-            for name in [name for name, work in ledger.todo.items() if isinstance(work, RecordedRun) and not work.alone]:
-                if team.has_room:
-                    taken[name] = ledger.todo.pop(name)
-                    team.start(name, ledger.results_for(name))
-            if taken:
-                bar.describe(f"{job.experiment.name}: {', '.join(taken)}")
-                name, done = team.wait()
+def _run_parts(job: Job, tracker: PartTracker, bar: ProgressBar, workers: int) -> None:
+    """Runs all required parts. Parts that must run alone start when all workers are idle."""
+    get_environment = cache(environment)
+    running: dict[str, Work] = {}
+    with Workers(WorkerConfig(job.experiment, job.settings, workers)) as pool:
+        while tracker.ready or running:
+            for name in [name for name, work in tracker.ready.items() if isinstance(work, RecordedRun) and not work.alone]:
+                if pool.has_idle_worker:
+                    running[name] = tracker.ready.pop(name)
+                    pool.start(name, tracker.results_for(name))
+            if running:
+                bar.describe(f"{job.experiment.name}: {', '.join(running)}")
+                name, result = pool.wait()
             else:
-                name = next(iter(ledger.todo))
-                taken[name] = ledger.todo.pop(name)
+                name = next(iter(tracker.ready))
+                running[name] = tracker.ready.pop(name)
                 bar.describe(f"{job.experiment.name}: {name}")
-                done = compute(taken[name], here() | {"workers": 1})
-            ledger.finish(name, taken.pop(name), done)
+                result = compute(running[name], get_environment() | {"workers": 1})
+            tracker.finish(name, running.pop(name), result)
 
 
 def _write(job: Job, outcome: Outcome, origin: dict[str, Any]) -> dict[str, Any]:
-    """Writes the conclusion and the figures. Recorded runs may come from elsewhere, which the conclusion then says."""
+    """Writes the conclusion and the figures. The conclusion lists the machines of the recorded runs."""
     experiment, settings, results = job.experiment, job.settings, outcome.as_json()
-    # Where data lie is the reader's own matter; the record is for everyone.
-    told = {"device": settings.device, "experiment": experiment.name, "paper": experiment.paper, "scale": settings.scale}
+    # Without the data folder, which depends on the machine.
+    metadata = {"device": settings.device, "experiment": experiment.name, "paper": experiment.paper, "scale": settings.scale}
     record = job.file.save(
         {
             "command": job.command,
@@ -96,7 +95,7 @@ def _write(job: Job, outcome: Outcome, origin: dict[str, Any]) -> dict[str, Any]
             "part": None,
             "results": json.loads(json.dumps(results, allow_nan=False, sort_keys=True)),
             "seed": settings.seed,
-            "settings": told | origin,
+            "settings": metadata | origin,
         }
     )
     job.file.sort(job.parts)

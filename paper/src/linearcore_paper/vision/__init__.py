@@ -1,4 +1,4 @@
-"""Images with right and wrong labels: CIFAR-10 and MNIST's kin, networks, and training with any loss, many runs at once."""
+"""Image classification: CIFAR-10, MNIST and Fashion-MNIST, networks, and training with any loss, many runs at once."""
 
 from linearcore.runtime import StoppedError
 from linearcore_paper.vision._cifar10 import cifar10

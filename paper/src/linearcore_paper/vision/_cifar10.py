@@ -1,4 +1,4 @@
-"""CIFAR-10, in whichever of three ways it lies on the disk."""
+"""Reads CIFAR-10 from any of three file formats."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from linearcore_paper.vision._sheets import read_sheet, sheet_file
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 _SIDE = 32
-_IN_A_FILE = 10_000
+_IMAGES_PER_FILE = 10_000
 _TRAIN, _TEST = tuple(f"data_batch_{number}" for number in range(1, 6)), ("test_batch",)
 _URL = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
 _MD5 = "c32a1d4ab5d03f1284b67883e8d87530"
@@ -28,15 +28,15 @@ _Part: TypeAlias = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]
 
 
 def _binary_file(folder: Path, stem: str) -> Path:
-    """Where a part of the binary version lies."""
+    """Returns the path of a file of the binary version."""
     return folder / f"{stem}.bin"
 
 
 def _read_binary(folder: Path, stem: str, side: int) -> _Part:
-    """Images (N, 3, side, side) and labels (N,) of `stem.bin`: records of a label and 3,072 bytes of pixels.
+    """Reads images (N, 3, side, side) and labels (N,) from `stem.bin`: records of a label and 3,072 bytes of pixels.
 
     Raises:
-        FileNotFoundError, ValueError: in one line that names the file, if it is missing or cut short.
+        FileNotFoundError, ValueError: if the file is missing or incomplete; the message names it.
     """
     file = _binary_file(folder, stem)
     if not file.is_file():
@@ -52,16 +52,16 @@ def _read_binary(folder: Path, stem: str, side: int) -> _Part:
 
 @dataclass(frozen=True)
 class _Layout:
-    """A way in which the six parts lie in a folder."""
+    """A file format of the six files, and the folders where they can be."""
 
     folders: tuple[str, ...]
     file: Callable[[Path, str], Path]
     read: Callable[[Path, str, int], _Part]
 
     def find(self, folder: Path) -> Path | None:
-        """The folder below `folder` that holds at least one part; a missing one is then worth a complaint."""
-        places = [folder / above / below for above in ("", "cifar10") for below in self.folders]
-        return next((place for place in places if any(self.file(place, stem).is_file() for stem in _TRAIN + _TEST)), None)
+        """Returns the subfolder with at least one of the files, or None; files that are missing raise later."""
+        folders = [folder / parent / child for parent in ("", "cifar10") for child in self.folders]
+        return next((path for path in folders if any(self.file(path, stem).is_file() for stem in _TRAIN + _TEST)), None)
 
 
 _LAYOUTS = (
@@ -72,58 +72,58 @@ _LAYOUTS = (
 
 
 def cifar10(folder: str | PathLike[str], *, download: bool = False, progress: Progress | None = None) -> ImageSets:
-    """CIFAR-10: 50,000 images to train on and 10,000 to test, 32 × 32 in colour, 10 classes.
+    """Reads CIFAR-10: 50,000 training and 10,000 test images, 32 × 32 RGB, 10 classes.
 
-    Finds by itself what lies in `folder`, or in `folder/cifar10`: lossless sheets of tiles (`data_batch_1.webp` … with
-    `data_batch_1.labels.u8` …), the binary version (`cifar-10-batches-bin`), or the Python version that torchvision
-    downloads (`cifar-10-batches-py`), whose pickles are read without running anything. All give equal tensors.
+    Detects the format in `folder` or `folder/cifar10`: lossless sheets of tiles (`data_batch_1.webp` … with
+    `data_batch_1.labels.u8` …), the binary version (`cifar-10-batches-bin`), or the Python version of torchvision
+    (`cifar-10-batches-py`), whose pickles are read without running code. All formats give equal tensors.
 
     Args:
-        folder: where to look.
-        download: fetch the binary version from its home (162 MiB) if nothing is there, into `folder`.
-        progress: an open one that shows the download; None opens its own.
+        folder: folder with the dataset.
+        download: download the binary version (162 MiB) into `folder` if no files are sets.
+        progress: progress display of the download; None makes one.
 
     Returns:
         `train` in the order of the files, and `test`.
 
     Raises:
-        MissingExtraError: if there are sheets and pillow is not installed.
-        FileNotFoundError: if nothing is there, or a part is missing.
+        MissingExtraError: if the format is sheets and pillow is not installed.
+        FileNotFoundError: if files are missing.
         ValueError: if a file is damaged.
-        DownloadError: if it cannot be fetched.
+        DownloadError: if the download fails.
 
-    Cost: 184 MB of memory; a few seconds for sheets, less for the others.
+    Cost: 184 MB of memory; a few seconds for sheets, less for the other formats.
 
     Reference: Krizhevsky, *Learning Multiple Layers of Features from Tiny Images*, 2009.
     """
-    found = read_cifar10(Path(folder), _IN_A_FILE)
-    if found is None and download:
+    sets = read_cifar10(Path(folder), _IMAGES_PER_FILE)
+    if sets is None and download:
         fetch(_URL, _MD5, Path(folder) / _FOLDER, [_binary_file(Path(), stem).name for stem in _TRAIN + _TEST], progress)
-        found = read_cifar10(Path(folder), _IN_A_FILE)
-    if found is None:
+        sets = read_cifar10(Path(folder), _IMAGES_PER_FILE)
+    if sets is None:
         advice = "pass download=True, or the folder in which torchvision keeps cifar-10-batches-py"
         raise FileNotFoundError(complaint("folder", "hold CIFAR-10", f"'{folder}' without it", advice))
-    return found
+    return sets
 
 
 def read_cifar10(folder: Path, count: int) -> ImageSets | None:
-    """As `cifar10`, with `count` images in each of the six files; None if no file is there."""
+    """Works like `cifar10` for files with `count` images each; returns None if there are no files."""
     for layout in _LAYOUTS:
-        place = layout.find(folder)
-        if place is not None:
-            halves = ([_read(layout, place, stem, count) for stem in stems] for stems in (_TRAIN, _TEST))
-            return ImageSets(*(_join(half) for half in halves))
+        path = layout.find(folder)
+        if path is not None:
+            splits = ([_read(layout, path, stem, count) for stem in stems] for stems in (_TRAIN, _TEST))
+            return ImageSets(*(_join(split) for split in splits))
     return None
 
 
-def _read(layout: _Layout, place: Path, stem: str, count: int) -> _Part:
-    images, labels = layout.read(place, stem, _SIDE)
-    name = layout.file(place, stem).name
+def _read(layout: _Layout, path: Path, stem: str, count: int) -> _Part:
+    images, labels = layout.read(path, stem, _SIDE)
+    name = layout.file(path, stem).name
     if len(labels) != count:
-        raise ValueError(complaint(name, f"hold {count} images", len(labels), f"fetch '{place}' again"))
+        raise ValueError(complaint(name, f"hold {count} images", len(labels), f"fetch '{path}' again"))
     if labels.max() >= len(CLASSES):
         must = f"hold labels below {len(CLASSES)}"
-        raise ValueError(complaint(name, must, int(labels.max()), f"fetch '{place}' again"))
+        raise ValueError(complaint(name, must, int(labels.max()), f"fetch '{path}' again"))
     return images, labels
 
 

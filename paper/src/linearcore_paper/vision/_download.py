@@ -1,4 +1,4 @@
-"""A published archive fetched, checked and unpacked."""
+"""Downloads, verifies and extracts a published archive."""
 
 import hashlib
 import os
@@ -14,66 +14,66 @@ from pathlib import Path, PurePosixPath
 from linearcore.runtime import Progress
 
 _BLOCK = 1 << 20
-_WAIT = 30.0
+_TIMEOUT_S = 30.0
 
 
 class DownloadError(ValueError):
-    """An archive could not be fetched, or is not the one that was asked for."""
+    """An archive could not be downloaded, or has the wrong hash or content."""
 
 
 def download(url: str, md5: str, target: Path, names: Collection[str], progress: Progress | None = None) -> None:
-    """Fetches a tar archive and puts the files called `names` into the folder `target`, all of them or none.
+    """Downloads a tar archive and extracts the files `names` into the folder `target`, all of them or none.
 
-    Nothing but these files is unpacked, and only by their last name: an archive cannot write elsewhere.
+    Only these files are extracted, without their folders, so an archive cannot write outside `target`.
 
     Args:
-        url: of the archive.
-        md5: of the archive, 32 hexadecimal digits, as its publisher gives it.
-        target: a folder that is not there yet.
-        names: of the files, without folders.
-        progress: an open one; None opens its own.
+        url: address of the archive.
+        md5: MD5 of the archive as published, 32 hexadecimal digits.
+        target: a folder that does not exist.
+        names: file names without folders.
+        progress: progress display; None makes one.
 
     Raises:
-        DownloadError: in one line, if there is no network, or the archive is another.
+        DownloadError: if the download fails, the MD5 differs, or a file is missing.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".fetched-") as folder:
-        archive, unpacked = Path(folder, "archive"), Path(folder, "unpacked")
-        with Progress() if progress is None else nullcontext(progress) as shown:
-            found = _fetch(url, archive, shown)
-        if found != md5:
-            raise DownloadError(f"{url} must have the MD5 {md5}, got {found}; try again, or fetch it by other means")
-        unpacked.mkdir()
-        _unpack(archive, unpacked, names)
-        missing = sorted(set(names) - {file.name for file in unpacked.iterdir()})
+        archive, extracted = Path(folder, "archive"), Path(folder, "extracted")
+        with Progress() if progress is None else nullcontext(progress) as display:
+            digest = _fetch(url, archive, display)
+        if digest != md5:
+            raise DownloadError(f"{url} must have the MD5 {md5}, got {digest}; try again, or download it yourself")
+        extracted.mkdir()
+        _extract(archive, extracted, names)
+        missing = sorted(set(names) - {file.name for file in extracted.iterdir()})
         if missing:
-            raise DownloadError(f"{url} must hold {missing[0]}, got an archive without; fetch the files by other means")
-        os.replace(unpacked, target)
+            raise DownloadError(f"{url} must hold {missing[0]}, got an archive without it; download the files yourself")
+        os.replace(extracted, target)
 
 
 def _fetch(url: str, archive: Path, progress: Progress) -> str:
-    """Writes what lies at `url` into a file; gives its MD5."""
-    known = hashlib.md5(usedforsecurity=False)
+    """Downloads `url` into a file and returns its MD5."""
+    digest = hashlib.md5(usedforsecurity=False)
     try:
-        with urllib.request.urlopen(url, timeout=_WAIT) as answer, archive.open("wb") as stream:
-            size = int(answer.headers.get("Content-Length") or 0)
+        with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as response, archive.open("wb") as stream:
+            size = int(response.headers.get("Content-Length") or 0)
             with progress.part("fetching", total=-(-size // _BLOCK) or None, unit="MiB") as part:
-                while block := answer.read(_BLOCK):
+                while block := response.read(_BLOCK):
                     stream.write(block)
-                    known.update(block)
+                    digest.update(block)
                     part.advance()
     except (urllib.error.URLError, OSError, ValueError) as error:
-        why = getattr(error, "reason", None) or error
-        raise DownloadError(f"{url} could not be fetched ({why}); put the files there by other means") from None
-    return known.hexdigest()
+        reason = getattr(error, "reason", None) or error
+        raise DownloadError(f"{url} could not be fetched ({reason}); download the files yourself") from None
+    return digest.hexdigest()
 
 
-def _unpack(archive: Path, folder: Path, names: Collection[str]) -> None:
+def _extract(archive: Path, folder: Path, names: Collection[str]) -> None:
     try:
-        with tarfile.open(archive) as opened:
-            for member in opened:
+        with tarfile.open(archive) as tar:
+            for member in tar:
                 name = PurePosixPath(member.name).name
-                content = opened.extractfile(member) if member.isfile() and name in names else None
+                content = tar.extractfile(member) if member.isfile() and name in names else None
                 if content is not None:
                     with content, (folder / name).open("wb") as stream:
                         shutil.copyfileobj(content, stream)

@@ -1,4 +1,4 @@
-"""Labelled images, and a hash that names them."""
+"""Labelled images with a hash of their content."""
 
 import hashlib
 from dataclasses import dataclass, replace
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from linearcore.runtime import complaint, shape, stream_for
 
-#: Shades of grey, and colours.
+#: Greyscale and RGB.
 _CHANNELS = (1, 3)
 
 
@@ -19,12 +19,12 @@ class Images:
 
     Args:
         images: (N, channels, height, width) uint8.
-        labels: (N,) int64, places in `classes`.
+        labels: (N,) int64, indices into `classes`.
         classes: the names of the classes.
 
     Raises:
-        TypeError: if a dtype is another.
-        ValueError: if there is no image, shapes do not fit, channels come last, or a label names no class.
+        TypeError: if a dtype is wrong.
+        ValueError: if there are no images, shapes do not match, channels are last, or a label is out of range.
 
     Example:
         >>> data = Images(torch.zeros(4, 3, 8, 8, dtype=torch.uint8), torch.tensor([0, 1, 1, 0]), ("cat", "dog"))
@@ -41,7 +41,7 @@ class Images:
     def __post_init__(self) -> None:
         check_images(self.images)
         _check_dtype("labels", self.labels, torch.int64)
-        shape("labels", self.labels, (len(self.images),), "give one for every image")
+        shape("labels", self.labels, (len(self.images),), "pass one label per image")
         low, high = int(self.labels.min()), int(self.labels.max())
         if low < 0 or high >= len(self.classes):
             must = f"be in [0, {len(self.classes)})"
@@ -56,43 +56,43 @@ class Images:
 
     @property
     def num_classes(self) -> int:
-        """How many classes have a name."""
+        """Number of classes."""
         return len(self.classes)
 
     @property
     def channels(self) -> int:
-        """3 for colours, 1 for shades of grey."""
+        """3 for RGB, 1 for greyscale."""
         return int(self.images.shape[1])
 
     @cached_property
     def digest(self) -> str:
-        """16 hexadecimal digits that name pixels and labels: the beginning of their SHA-256."""
-        known = hashlib.sha256(str(tuple(self.images.shape)).encode())
-        known.update(self.images.cpu().flatten().numpy().data)
-        known.update(self.labels.cpu().numpy().data)
-        return known.hexdigest()[:16]
+        """First 16 hexadecimal digits of the SHA-256 of pixels and labels."""
+        digest = hashlib.sha256(str(tuple(self.images.shape)).encode())
+        digest.update(self.images.cpu().flatten().numpy().data)
+        digest.update(self.labels.cpu().numpy().data)
+        return digest.hexdigest()[:16]
 
     def to(self, device: torch.device | str) -> "Images":
-        """The same on a device, pixel by pixel in memory as training reads them; nothing is copied if that is so already."""
+        """Moves the images to a device in channels-last memory format; copies only if needed."""
         images = self.images.to(device).contiguous(memory_format=torch.channels_last)
         return replace(self, images=images, labels=self.labels.to(device))
 
     def with_labels(self, labels: Tensor) -> "Images":
-        """The same images with other labels (N,), for example wrong ones."""
+        """Returns the same images with other labels (N,), for example noisy ones."""
         return replace(self, labels=labels.to(self.labels.device))
 
     def take(self, index: Tensor) -> "Images":
-        """The images at these places, in this order."""
+        """Returns the images at these indices, in this order."""
         return replace(self, images=self.images[index], labels=self.labels[index])
 
 
 @dataclass(frozen=True)
 class ImageSets:
-    """The two halves of a published data set.
+    """Training and test set of a published dataset.
 
     Attributes:
-        train: to learn from.
-        test: to look at when everything has been decided.
+        train: training set.
+        test: test set, only for the final evaluation.
     """
 
     train: Images
@@ -100,21 +100,21 @@ class ImageSets:
 
 
 def check_images(images: object, channels: int | None = None) -> None:
-    """Raises unless these are images (N, channels, height, width) uint8; with `channels` of so many, and N may be 0."""
+    """Raises if these are not images (N, channels, height, width) uint8. N may be 0 only if `channels` is given."""
     if isinstance(images, Images):
         raise TypeError(complaint("images", "be a torch tensor", "Images", "pass its `images`"))
     tensor = _check_dtype("images", images, torch.uint8)
     sizes = tuple(tensor.shape)
     if tensor.dim() != 4 or 0 in sizes[0 if channels is None else 1 :]:
         must = f"have shape (N, {channels or 'channels'}, height, width), none of them 0"
-        advice = "one image is `image[None]`" if tensor.dim() == 3 else "add the dimensions that are missing"
+        advice = "pass one image as `image[None]`" if tensor.dim() == 3 else "add the missing dimensions"
         raise ValueError(complaint("images", must, sizes, advice))
     allowed = _CHANNELS if channels is None else (channels,)
     if sizes[1] in allowed or (channels is None and sizes[3] not in allowed):
         return
     must = f"have shape (N, {channels or 'channels'}, height, width)"
     is_last = sizes[3] in allowed
-    advice = "move the channels with `images.permute(0, 3, 1, 2)`" if is_last else "give as many channels as in training"
+    advice = "move the channels with `images.permute(0, 3, 1, 2)`" if is_last else "pass as many channels as in training"
     raise ValueError(complaint("images", must, sizes, advice))
 
 
@@ -131,20 +131,20 @@ def _check_dtype(name: str, tensor: object, dtype: torch.dtype) -> Tensor:
 
 
 def hold_out(data: Images, count: int, seed: int) -> tuple[Images, Images]:
-    """Parts `data` at random into the rest and `count` images for validation, both in their old order.
+    """Splits `data` at random into training images and `count` validation images; both keep their order.
 
-    Hyper-parameters are chosen on labels that are as wrong as those of training: hold out after the labels went wrong.
+    To choose hyper-parameters on labels that are as noisy as those of training, split after adding label noise.
 
     Args:
-        data: what to part.
-        count: from 1 to all but one.
-        seed: of the draw.
+        data: images to split.
+        count: number of validation images, from 1 to `len(data) - 1`.
+        seed: random seed.
 
     Returns:
-        The rest, and what was held out.
+        The training images, and the validation images.
 
     Raises:
-        ValueError: if `count` does not lie between.
+        ValueError: if `count` is out of range.
 
     Example:
         >>> data = Images(torch.zeros(5, 1, 4, 4, dtype=torch.uint8), torch.arange(5), tuple("abcde"))
@@ -153,7 +153,7 @@ def hold_out(data: Images, count: int, seed: int) -> tuple[Images, Images]:
         [0, 1, 2, 3, 4]
     """
     if not 1 <= count < len(data):
-        raise ValueError(complaint("count", f"be in [1, {len(data) - 1}]", count, "leave images to train on"))
+        raise ValueError(complaint("count", f"be in [1, {len(data) - 1}]", count, "keep some images for training"))
     stream = stream_for("hold out", seed)
     order = torch.rand(len(data), dtype=torch.float64, generator=stream).argsort(stable=True)
     return data.take(order[count:].sort().values), data.take(order[:count].sort().values)

@@ -1,4 +1,4 @@
-"""What a training loop asks of a loss, and how it calls those that want to know which samples they see."""
+"""The interface of a loss in training, including losses that need the indices of the samples."""
 
 import copy
 import inspect
@@ -10,17 +10,17 @@ from torch import Tensor, nn
 
 from linearcore.runtime import complaint
 
-#: Called with scores (B, C) float32 and labels (B,), gives the losses (B,) or their mean. One with an argument `index`, or
-#: with `needs_index = True`, is called with the places (B,) of the samples in the training set as well.
+#: Called with scores (B, C) float32 and labels (B,); returns the losses (B,) or their mean. A loss with an argument `index`,
+#: or with `needs_index = True`, also gets the indices (B,) of the samples in the training set.
 Loss: TypeAlias = Callable[..., Tensor]
 
 
 class SampleLoss:
-    """A loss as a run calls it: always with the places of the samples, and with a state of its own.
+    """Wrapper of a loss that is always called with the indices of the samples.
 
     Args:
-        loss: see `Loss`. A module is copied, so that runs never share what it remembers.
-        device: where it is moved to, if it is a module.
+        loss: see `Loss`. A module is copied, so that runs do not share its state.
+        device: device of the loss, if it is a module.
 
     Example:
         >>> import functools
@@ -37,49 +37,49 @@ class SampleLoss:
         self.function = copy.deepcopy(loss).to(device) if isinstance(loss, nn.Module) else loss
 
     def __call__(self, scores: Tensor, labels: Tensor, index: Tensor) -> Tensor:
-        """The mean loss of a batch, float32 whatever autocast is on."""
+        """Returns the mean loss of a batch in float32, also under autocast."""
         losses = self.function(scores, labels, index) if self.needs_index else self.function(scores, labels)
         return losses.mean()
 
     def train(self, mode: bool) -> None:
-        """Lets a module remember, or only look."""
+        """Sets the training mode of a module; in evaluation mode it does not update its state."""
         if isinstance(self.function, nn.Module):
             self.function.train(mode)
 
     def state(self) -> dict[str, Tensor]:
-        """What it remembers: live tensors, by name."""
+        """Returns the state of a module as tensors by name, not copied."""
         return dict(self.function.state_dict()) if isinstance(self.function, nn.Module) else {}
 
     def check(self, num_classes: int, count: int, device: torch.device) -> None:
-        """Calls it once without effect, so that a loss that does not fit is refused before the work begins.
+        """Calls a copy of the loss once, so that an invalid loss raises before training.
 
         Raises:
-            ValueError: if it cannot be called, or gives neither one number nor one a sample; or its own, as it is.
+            ValueError: if the call fails, or returns neither a scalar nor one value per sample.
         """
         function = self.function
         if isinstance(function, nn.Module):
-            # A copy forgets what it saw; and on a GPU a wrong index would end the whole process.
+            # A copy keeps the state unchanged. On the CPU, because an index error on a GPU ends the process.
             function, device = copy.deepcopy(function).cpu(), torch.device("cpu")
         scores, labels = torch.zeros(2, num_classes, device=device), torch.zeros(2, dtype=torch.int64, device=device)
         index = torch.tensor([0, count - 1], device=device)
-        must = "take scores (B, C) and labels (B,) and give (B,) losses"
+        must = "accept scores (B, C) and labels (B,) and return (B,) losses"
         try:
             with torch.no_grad():
                 losses = function(scores, labels, index) if self.needs_index else function(scores, labels)
         except (TypeError, IndexError, RuntimeError) as error:
-            told, places = str(error).partition("\n")[0], f" at the places 0 and {count - 1}" if self.needs_index else ""
-            advice = f"it was tried on 2 samples of {num_classes} classes{places}"
-            raise ValueError(complaint("loss", must, f"{type(error).__name__}: {told}", advice)) from error
+            line, indices = str(error).partition("\n")[0], f" with indices 0 and {count - 1}" if self.needs_index else ""
+            advice = f"it was called with 2 samples of {num_classes} classes{indices}"
+            raise ValueError(complaint("loss", must, f"{type(error).__name__}: {line}", advice)) from error
         if not isinstance(losses, Tensor) or tuple(losses.shape) not in ((), (2,)):
             got = f"shape {tuple(losses.shape)}" if isinstance(losses, Tensor) else type(losses).__name__
             raise ValueError(complaint("loss", must, got, "pass reduction='none'"))
 
 
 def needs_index(loss: Loss) -> bool:
-    """Whether a loss is to be told which samples it sees: it says so by `needs_index`, or it has an argument `index`."""
-    told = getattr(loss, "needs_index", None)
-    if told is not None:
-        return bool(told)
+    """Whether a loss needs the indices of the samples: it has an attribute `needs_index` or an argument `index`."""
+    attribute = getattr(loss, "needs_index", None)
+    if attribute is not None:
+        return bool(attribute)
     try:
         return "index" in inspect.signature(loss.forward if isinstance(loss, nn.Module) else loss).parameters
     except (TypeError, ValueError):  # Functions written in C may have no signature.

@@ -1,29 +1,28 @@
-"""Several runs side by side on one device."""
+"""Trains several runs at the same time on one device."""
 
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 
-from linearcore.runtime import Interrupt, Part, Progress, StoppedError, complaint
+from linearcore.runtime import Interrupt, Progress, ProgressBar, StoppedError, complaint
 from linearcore_paper.vision._result import Trained
 from linearcore_paper.vision._run import Run
 
 
 def train_many(runs: Sequence[Run], *, save_every: float = 300.0, progress: Progress | None = None) -> list[Trained]:
-    """Trains all `runs` to their ends, one step of each in turn.
+    """Trains all `runs`, one step of each in turn.
 
-    A small network leaves most of a GPU idle: there the steps of several runs overlap, each on its own stream, and nobody
-    waits before the end of an epoch. No run sees anything of the others; on a CPU each gives the bits that it gives alone.
-    A run whose loss is not finite ends with `failed`, and the others go on. Every run writes its result as soon as it has
-    one.
+    Use it for small networks, which leave most of a GPU idle: the steps of several runs overlap, each on its own stream, and
+    the host synchronises once per epoch. Runs are independent; on a CPU each gives bitwise the same result as alone. A run
+    with a non-finite loss ends with `failed`, and the others continue. Every run writes its result when it finishes.
 
     Args:
-        runs: of any recipes, with different folders.
-        save_every: seconds after which unfinished runs are saved at the end of an epoch.
-        progress: an open one that shows how far it is; None opens its own.
+        runs: runs with any recipes and with different folders.
+        save_every: save unfinished runs after this many seconds, at the end of an epoch.
+        progress: progress display; None makes one.
 
     Returns:
-        What came of each, in the order of `runs`.
+        The results, in the order of `runs`.
 
     Raises:
         ValueError: if two runs would write to one folder.
@@ -31,46 +30,46 @@ def train_many(runs: Sequence[Run], *, save_every: float = 300.0, progress: Prog
     """
     folders = [run.out.resolve() for run in runs if run.out is not None]
     if len(set(folders)) < len(folders):
-        raise ValueError(complaint("runs", "have different folders", "two of one", "give each an `out` of its own"))
-    with Progress() if progress is None else nullcontext(progress) as shown, Interrupt() as interrupt:
-        waiting = [run for run in runs if not run.is_done]
-        _take_up(waiting, shown)
-        steps = sum((run.recipe.epochs - run.state.epoch) * run.steps - run.state.step for run in waiting)
-        saved_at = time.monotonic()
-        with shown.part("training", total=steps) as part:
-            while waiting:
-                _steps(waiting, part, interrupt)
-                for run in waiting:
-                    run.look()
-                for run in waiting:
+        raise ValueError(complaint("runs", "have different folders", "two equal ones", "pass a different `out` for each"))
+    with Progress() if progress is None else nullcontext(progress) as display, Interrupt() as interrupt:
+        active = [run for run in runs if not run.is_done]
+        _resume(active, display)
+        steps = sum((run.recipe.epochs - run.state.epoch) * run.steps - run.state.step for run in active)
+        last_save = time.monotonic()
+        with display.part("training", total=steps) as part:
+            while active:
+                _steps(active, part, interrupt)
+                for run in active:
+                    run.evaluate()
+                for run in active:
                     run.finish()
-                    _tell(run, shown, part, is_alone=len(runs) == 1)
-                waiting = [run for run in waiting if not run.is_done]
-                if time.monotonic() - saved_at >= save_every:
-                    for run in waiting:
+                    _report(run, display, part, is_alone=len(runs) == 1)
+                active = [run for run in active if not run.is_done]
+                if time.monotonic() - last_save >= save_every:
+                    for run in active:
                         run.save()
-                    saved_at = time.monotonic()
+                    last_save = time.monotonic()
             part.describe("training")
     return [run.result() for run in runs]
 
 
-def _take_up(runs: Sequence[Run], shown: Progress) -> None:
+def _resume(runs: Sequence[Run], display: Progress) -> None:
     for run in runs:
         run.prepare()
         if run.resumed is not None:
-            shown.say(f"{_title(run)}going on in epoch {run.resumed[0]} after {run.resumed[1]} steps")
+            display.print(f"{_title(run)}resuming in epoch {run.resumed[0]} after {run.resumed[1]} steps")
 
 
-def _steps(runs: Sequence[Run], part: Part, interrupt: Interrupt) -> None:
-    """An epoch of each, or the rest of one."""
+def _steps(runs: Sequence[Run], part: ProgressBar, interrupt: Interrupt) -> None:
+    """Runs one epoch of each run, or the rest of an epoch."""
     for run in runs:
         run.start()
-    left = [run for run in runs if run.state.step < run.steps]
-    while left:
-        for run in left:
+    pending = [run for run in runs if run.state.step < run.steps]
+    while pending:
+        for run in pending:
             run.step()
-        part.advance(len(left))
-        left = [run for run in left if run.state.step < run.steps]
+        part.advance(len(pending))
+        pending = [run for run in pending if run.state.step < run.steps]
         if interrupt:
             _stop(runs)
 
@@ -81,16 +80,16 @@ def _stop(runs: Sequence[Run]) -> None:
     if all(run.out is None for run in runs):
         raise KeyboardInterrupt
     first = runs[0].state
-    several = "" if len(runs) == 1 else f" ({len(runs)} runs at work)"
+    several = "" if len(runs) == 1 else f" ({len(runs)} runs active)"
     raise StoppedError(
-        f"stopped in epoch {first.epoch + 1} after {first.step} steps{several}; the same command goes on from there"
+        f"stopped in epoch {first.epoch + 1} after {first.step} steps{several}; run the same command to resume"
     )
 
 
-def _tell(run: Run, shown: Progress, part: Part, *, is_alone: bool) -> None:
-    """A line for each epoch of a single run, and for the last of one among many; the last news stand beside the bar."""
+def _report(run: Run, display: Progress, part: ProgressBar, *, is_alone: bool) -> None:
+    """Prints a line per epoch for a single run, and only for the last epoch with several runs; updates the bar."""
     if run.is_done and run.result().failed is not None:
-        shown.say(f"{_title(run)}failed: {run.result().failed}")
+        display.print(f"{_title(run)}failed: {run.result().failed}")
         return
     row, parts = run.history[-1], []
     for half in ("validation", "test"):
@@ -98,7 +97,7 @@ def _tell(run: Run, shown: Progress, part: Part, *, is_alone: bool) -> None:
             parts.append(f"  {half} {row[f'{half}_accuracy']:.2f} %")
     line = f"epoch {row['epoch']} of {run.recipe.epochs}  loss {row['loss']:.4f}{''.join(parts)}"
     if is_alone or run.is_done:
-        shown.say(f"{_title(run)}{line}  {row['seconds']:.1f} s an epoch")
+        display.print(f"{_title(run)}{line}  {row['seconds']:.1f} s per epoch")
     part.describe(f"{row['epoch']}/{run.recipe.epochs}  loss {row['loss']:.3f}")
 
 

@@ -1,4 +1,4 @@
-"""One run: network, optimiser, stream and history, epoch by epoch."""
+"""One training run: network, optimiser, CUDA stream and history."""
 
 import math
 import time
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from linearcore.runtime import Checkpoint, complaint, is_store
-from linearcore_paper.vision._evaluation import mean_loss, right_of, scores_of
+from linearcore_paper.vision._evaluation import count_correct, mean_loss, scores_of
 from linearcore_paper.vision._images import Images, check_images
 from linearcore_paper.vision._losses import Loss, SampleLoss
 from linearcore_paper.vision._plan import epoch_plan, epoch_rates, steps_of
@@ -27,15 +27,15 @@ _ADVICE = "pass fresh=True to start again, another `out`, or the `loss_name` of 
 
 @dataclass
 class State:
-    """How far a run is.
+    """Progress of a run.
 
     Attributes:
-        epoch: epochs that are done.
-        step: steps of the next that are done.
-        seconds: spent on it.
-        history: a row for each epoch that is done.
+        epoch: number of finished epochs.
+        step: finished steps of the current epoch.
+        seconds: time spent on the current epoch before it was resumed.
+        history: a row per finished epoch.
         kept: scores of the training images, by epoch.
-        failed: why it ended early.
+        failed: reason why the run ended early.
     """
 
     epoch: int = 0
@@ -47,32 +47,31 @@ class State:
 
 
 class Run:
-    """A network in training. `train_many` drives several of them side by side; `epoch` drives one by hand.
+    """A training run. `train_many` trains several at once; `epoch` trains one epoch of a single run.
 
-    Nothing is built before the first epoch, and memory of the device is given back after the last. On a GPU everything
-    happens on a stream of the run's own, and the host waits for the device once an epoch.
+    The network is built at the first epoch, and device memory is released after the last. On a GPU every run has its own
+    stream, and the host synchronises once per epoch.
 
     Args:
-        data: to train on, with labels as wrong as they may be.
-        loss: called with scores (B, C) and labels (B,), gives (B,) losses or their mean; if it has an argument `index` or
-            says `needs_index = True`, it gets the places (B,) of the samples in `data` too, as `EarlyLearning` wants them.
-        recipe: everything else that decides the weights.
-        validation: images with labels as wrong as those of `data`, to choose by.
-        test: images with true labels, to report.
-        device: in torch's words.
-        loss_name: what results and checkpoints call the loss, with its options, for example "gce(q=0.5)". With `out` it must
-            be given: by its name a run knows that the folder holds the same loss.
-        name: for progress and records.
-        out: a folder for the result and, until it is there, for the state of the run; a run with the same arguments goes on
-            where this one stopped.
-        fresh: forget what `out` holds.
-        keep_scores_at: epochs, from 1, after which the scores of all training images are kept.
-        evaluate_every: look at `validation` and `test` after so many epochs, and after the last.
-        watch_train: when looking, look at the training images too, as they are: mean loss, and agreement with their labels.
-        keep_weights: write the last weights into `out`.
+        data: training images, usually with noisy labels.
+        loss: called with scores (B, C) and labels (B,); returns (B,) losses or their mean. With an argument `index` or
+            `needs_index = True` it also gets the indices (B,) of the samples in `data`, as `EarlyLearning` requires.
+        recipe: training settings; None uses the defaults.
+        validation: images with labels as noisy as those of `data`, for choosing hyper-parameters.
+        test: images with true labels, for reporting.
+        device: torch device.
+        loss_name: name of the loss with its options in results and checkpoints, for example "gce(q=0.5)". Required with
+            `out`, because a saved run is only resumed with the same loss name.
+        name: name of the run in progress and records.
+        out: folder for the result and the checkpoint; a run with the same arguments resumes there.
+        fresh: ignore the contents of `out`.
+        keep_scores_at: epochs, from 1, after which the scores of all training images are stored.
+        evaluate_every: evaluate on `validation` and `test` every so many epochs, and after the last.
+        watch_train: also evaluate mean loss and accuracy on the training images, without augmentation.
+        keep_weights: save the last weights in `out`.
 
     Raises:
-        ValueError: if arguments do not fit, `out` is a file or holds another run, or it is given without `loss_name`.
+        ValueError: if arguments are invalid, `out` is a file or contains another run, or `loss_name` is missing.
 
     Example:
         >>> pixels = torch.randint(0, 255, (8, 1, 8, 8), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
@@ -101,7 +100,7 @@ class Run:
         keep_weights: bool = True,
     ) -> None:
         self.recipe, self.device, self.name = recipe or Recipe(), torch.device(device), name
-        self._data, self._looked = data, {"test": test, "validation": validation}
+        self._data, self._eval_sets = data, {"test": test, "validation": validation}
         self._loss, self._loss_name = loss, loss_name
         self._every, self._keep_at, self._watch, self._keep = evaluate_every, set(keep_scores_at), watch_train, keep_weights
         self._check()
@@ -113,7 +112,7 @@ class Run:
         self._checkpoint = None if self.out is None else Checkpoint(self.out, "training run on images", self.key, _ADVICE)
         self._stepper: Stepper | None = None
         self._stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
-        self._seen: dict[str, Tensor] = {}
+        self._metrics: dict[str, Tensor] = {}
         self._scores: Tensor | None = None
         self._result: Trained | None = None
         if self._checkpoint is not None and fresh:
@@ -124,26 +123,26 @@ class Run:
 
     @property
     def is_done(self) -> bool:
-        """Whether its last epoch is over, or it failed."""
+        """Whether the last epoch is finished, or the run failed."""
         return self._result is not None
 
     @property
     def history(self) -> list[dict[str, Any]]:
-        """A row for each epoch that is done; see `Trained`."""
+        """A row per finished epoch; see `Trained`."""
         return self.state.history if self._result is None else self._result.history
 
     def epoch(self) -> dict[str, Any] | None:
-        """Trains for an epoch, or the rest of one, and gives its row; None if the run failed in it."""
+        """Trains for an epoch, or the rest of one; returns its row of the history, or None if the run failed."""
         self.start()
         while self.state.step < self.steps:
             self.step()
-        self.look()
+        self.evaluate()
         return self.finish()
 
     def start(self) -> None:
-        """Makes ready for an epoch, or for the rest of it."""
+        """Prepares an epoch, or the rest of one."""
         self.prepare()
-        stepper, state = self._at_work, self.state
+        stepper, state = self._active_stepper, self.state
         with self._on_stream():
             if state.step == 0:
                 stepper.begin()
@@ -152,34 +151,36 @@ class Run:
             )
         stepper.network.train()
         stepper.loss.train(True)
-        self._since = time.perf_counter()
+        self._epoch_start = time.perf_counter()
 
     def step(self) -> None:
-        """Does the next step, or asks the GPU to, without waiting for it."""
+        """Runs the next step; on a GPU it is only launched."""
         with self._on_stream():
-            self._at_work.step()
+            self._active_stepper.step()
         self.state.step += 1
 
-    def look(self) -> None:
-        """At the end of an epoch, has the loss and the accuracies computed, without waiting for them."""
-        stepper, number = self._at_work, self.state.epoch + 1
+    def evaluate(self) -> None:
+        """Computes loss and accuracies at the end of an epoch, without synchronising with the GPU."""
+        stepper, number = self._active_stepper, self.state.epoch + 1
         is_due = number % self._every == 0 or number == self.recipe.epochs
         with self._on_stream():
-            self._seen = {"loss": stepper.total[0] / self.steps}
-            for half, data in self._looked.items():
+            self._metrics = {"loss": stepper.total[0] / self.steps}
+            for split, data in self._eval_sets.items():
                 if data is not None and is_due:
-                    self._seen[f"{half}_accuracy"] = right_of(self._scores_of(data.images), data.labels)
+                    self._metrics[f"{split}_accuracy"] = count_correct(self._scores_of(data.images), data.labels)
             if number in self._keep_at or (self._watch and is_due):
                 self._scores = self._scores_of(self._data.images)
             if self._scores is not None and self._watch and is_due:
-                self._seen["train_accuracy"] = right_of(self._scores, self._data.labels)
-                self._seen["train_loss"] = mean_loss(stepper.loss, self._scores, self._data)
+                self._metrics["train_accuracy"] = count_correct(self._scores, self._data.labels)
+                self._metrics["train_loss"] = mean_loss(stepper.loss, self._scores, self._data)
 
     def finish(self) -> dict[str, Any] | None:
-        """Waits for what `look` asked for and writes it down; after the last epoch, writes the result."""
+        """Synchronises, appends the metrics of `evaluate` to the history, and after the last epoch saves the result."""
         state, number = self.state, self.state.epoch + 1
         with self._on_stream():
-            values = dict(zip(self._seen, torch.stack([seen.float() for seen in self._seen.values()]).tolist(), strict=True))
+            values = dict(
+                zip(self._metrics, torch.stack([value.float() for value in self._metrics.values()]).tolist(), strict=True)
+            )
             if self._scores is not None and number in self._keep_at:
                 state.kept[number] = self._scores.cpu()
         self._scores = None
@@ -195,13 +196,13 @@ class Run:
         return row
 
     def save(self) -> None:
-        """Writes how far it is, if it has a folder and is not done; waits for the device."""
+        """Writes a checkpoint if the run has a folder and is not finished; synchronises with the GPU."""
         if self._checkpoint is None or self._stepper is None:
             return
         now = time.perf_counter()
         with self._on_stream():
-            # Within an epoch, the time that it took so far belongs to its row.
-            state = replace(self.state, seconds=self.state.seconds + (now - self._since if self.state.step else 0.0))
+            # Within an epoch, the time so far is added to the row of the epoch.
+            state = replace(self.state, seconds=self.state.seconds + (now - self._epoch_start if self.state.step else 0.0))
             self._checkpoint.save(
                 {name: value for name, value in vars(state).items() if name != "kept"},
                 run=self._stepper.state(),
@@ -209,10 +210,10 @@ class Run:
             )
 
     def result(self) -> Trained:
-        """What came of it.
+        """Returns the result.
 
         Raises:
-            ValueError: if it is not done.
+            ValueError: if the run is not finished.
         """
         if self._result is None:
             got = f"{self.state.epoch} of {self.recipe.epochs} epochs"
@@ -220,10 +221,10 @@ class Run:
         return self._result
 
     def scores(self, images: Tensor) -> Tensor:
-        """(N, C) float32 scores of images (N, channels, height, width) uint8 in evaluation mode, on the run's device.
+        """Computes scores (N, C) float32 of images (N, channels, height, width) uint8 in evaluation mode.
 
         Raises:
-            TypeError, ValueError: if the images are others.
+            TypeError, ValueError: if dtype or shape of the images is wrong.
         """
         if self._result is not None:
             return self._result.scores(images)
@@ -236,11 +237,11 @@ class Run:
         return scores
 
     def prepare(self) -> None:
-        """Builds the network and takes up a saved state; does nothing the second time."""
+        """Builds the network and restores a checkpoint, if any; a second call does nothing."""
         if self._stepper is not None or self._result is not None:
             return
         self._data = self._data.to(self.device)
-        self._looked = {half: None if data is None else data.to(self.device) for half, data in self._looked.items()}
+        self._eval_sets = {split: None if data is None else data.to(self.device) for split, data in self._eval_sets.items()}
         loss = SampleLoss(self._loss, self.device)
         loss.check(self._data.num_classes, len(self._data), self.device)
         network = new_network(self.recipe, self._data.num_classes, self._data.channels).to(self.device)
@@ -257,31 +258,31 @@ class Run:
     def _restore(self, state: dict[str, Any], tensors: dict[str, dict[str, Tensor]]) -> tuple[int, int]:
         kept = {int(epoch): scores for epoch, scores in tensors.get("kept", {}).items()}
         self.state = State(**state, kept=kept)
-        self._at_work.restore(tensors["run"])
+        self._active_stepper.restore(tensors["run"])
         return self.state.epoch + 1, self.state.step
 
     @property
-    def _at_work(self) -> Stepper:
+    def _active_stepper(self) -> Stepper:
         if self._stepper is None:
-            raise ValueError(complaint("run", "be at work", "one that is not", "call `start` first, and none that is done"))
+            raise ValueError(complaint("run", "be started and not finished", "another state", "call `start` first"))
         return self._stepper
 
     def _scores_of(self, images: Tensor) -> Tensor:
-        stepper = self._at_work
+        stepper = self._active_stepper
         return scores_of(stepper.network, images, stepper.normal, stepper.dtype)
 
     def _row(self, values: dict[str, float]) -> dict[str, Any]:
-        sizes = {f"{half}_accuracy": data for half, data in (*self._looked.items(), ("train", self._data))}
+        sizes = {f"{split}_accuracy": data for split, data in (*self._eval_sets.items(), ("train", self._data))}
         for name, data in sizes.items():
             if name in values and data is not None:
                 values[name] *= 100 / len(data)
         row = {"epoch": self.state.epoch + 1, "test_accuracy": None, "validation_accuracy": None, **values}
         row["rate"] = float(epoch_rates(self.steps, self.recipe, self.state.epoch)[-1])
-        row["seconds"] = round(self.state.seconds + time.perf_counter() - self._since, 3)
+        row["seconds"] = round(self.state.seconds + time.perf_counter() - self._epoch_start, 3)
         return row
 
     def _end(self) -> None:
-        stepper, state = self._at_work, self.state
+        stepper, state = self._active_stepper, self.state
         self._result = Trained(
             self.recipe,
             self._loss_name,
@@ -300,17 +301,17 @@ class Run:
                 is_kept = self._keep and state.failed is None
                 (self._result if is_kept else replace(self._result, network=None)).save(self._checkpoint.out)
             self._checkpoint.remove()
-        # The graph and its memory go; the next run needs the room.
-        self._stepper, self._seen = None, {}
+        # Release the graph and its memory for other runs.
+        self._stepper, self._metrics = None, {}
 
     def _make_key(self) -> dict[str, Any]:
-        halves = {half: None if data is None else data.digest for half, data in self._looked.items()}
-        asked = {"keep_scores_at": sorted(self._keep_at), "evaluate_every": self._every, "watch_train": self._watch}
+        splits = {split: None if data is None else data.digest for split, data in self._eval_sets.items()}
+        evaluation = {"keep_scores_at": sorted(self._keep_at), "evaluate_every": self._every, "watch_train": self._watch}
         if not self._loss_name:
-            advice = "name the loss with its options, for example 'gce(q=0.5)'; a run is found again by it"
+            advice = "name the loss with its options, for example 'gce(q=0.5)'; a saved run is identified by it"
             raise ValueError(complaint("loss_name", "be given with `out`", "none", advice))
-        told = {"settings": self.recipe.to_json(), "loss": self._loss_name, "train": self._data.digest}
-        return {**told, **halves, **asked}
+        training = {"settings": self.recipe.to_json(), "loss": self._loss_name, "train": self._data.digest}
+        return {**training, **splits, **evaluation}
 
     def _on_stream(self) -> AbstractContextManager[Any]:
         return nullcontext() if self._stream is None else torch.cuda.stream(self._stream)
@@ -322,21 +323,21 @@ class Run:
         if self.recipe.batch > len(data):
             advice = "pass a smaller `batch` in the recipe"
             raise ValueError(complaint("data", f"have at least {self.recipe.batch} images", len(data), advice))
-        for half, other in self._looked.items():
+        for split, other in self._eval_sets.items():
             if other is not None and (other.classes != data.classes or other.images.shape[1:] != data.images.shape[1:]):
                 got = f"{other.num_classes} of {tuple(other.images.shape[1:])}"
                 must = f"have the {data.num_classes} classes of `data` and images of {tuple(data.images.shape[1:])}"
-                raise ValueError(complaint(half, must, got, "take them from one data set"))
+                raise ValueError(complaint(split, must, got, "use images of the same dataset"))
         if not isinstance(self._every, int) or self._every < 1:
             raise ValueError(complaint("evaluate_every", "be a positive integer", repr(self._every), "1 is every epoch"))
         if not all(isinstance(epoch, int) and 1 <= epoch <= epochs for epoch in self._keep_at):
             must = f"be epochs from 1 to {epochs}"
-            raise ValueError(complaint("keep_scores_at", must, sorted(self._keep_at), "they are counted from 1"))
+            raise ValueError(complaint("keep_scores_at", must, sorted(self._keep_at), "epochs count from 1"))
 
 
 def _as_folder(out: Path) -> Path:
-    """Returns `out`, or raises if a file is in its way."""
-    for place in (out, *out.parents):
-        if place.exists() and not place.is_dir():
-            raise ValueError(complaint("out", "be a folder", f"the file {str(place)!r}", "pass another, which may be new"))
+    """Returns `out`; raises if it or a parent is a file."""
+    for path in (out, *out.parents):
+        if path.exists() and not path.is_dir():
+            raise ValueError(complaint("out", "be a folder", f"the file {str(path)!r}", "pass another folder"))
     return out

@@ -1,4 +1,4 @@
-"""From labelled images and a loss to a trained network, in one call."""
+"""Trains one network on labelled images with any loss."""
 
 from collections.abc import Sequence
 from os import PathLike
@@ -29,9 +29,9 @@ def train(
     save_every: float = 300.0,
     progress: Progress | None = None,
 ) -> Trained:
-    """Trains a network; with `out`, saves it there, and goes on where an interrupted call with the same arguments stopped.
+    """Trains a network; with `out`, saves it there, and resumes an interrupted call with the same arguments.
 
-    For many runs at once, or more to say about one, see `Run` and `train_many`.
+    For many runs at once, or more options, see `Run` and `train_many`.
 
     Args:
         data, loss, recipe, validation, test, device, loss_name, out, fresh, keep_scores_at: as in `Run`.
@@ -41,22 +41,22 @@ def train(
         The network with its last weights, and its history.
 
     Raises:
-        ValueError: if arguments do not fit, or `out` holds another run, as in `Run`.
+        ValueError: if arguments are invalid, or `out` contains another run, as in `Run`.
         FloatingPointError: if the loss is not finite.
-        StoppedError: after SIGINT or SIGTERM, when everything is saved.
+        StoppedError: after SIGINT or SIGTERM, once the state is saved.
 
     Example:
         >>> import torch, linearcore as lc
         >>> from linearcore_paper.vision import Images, Recipe, train
         >>> pixels = torch.randint(0, 255, (8, 1, 8, 8), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
         >>> data = Images(pixels, torch.tensor([0, 1] * 4), ("even", "odd"))
-        >>> found = train(data, lc.multiclass_loss, Recipe("small", width=2, epochs=1, batch=4), loss_name="lc")
-        >>> found
+        >>> result = train(data, lc.multiclass_loss, Recipe("small", width=2, epochs=1, batch=4), loss_name="lc")
+        >>> result
         Trained(small, 1 of 1 epochs, 2 classes, loss=lc)
-        >>> found.scores(data.images).shape
+        >>> result.scores(data.images).shape
         torch.Size([8, 2])
 
-    Cost: an epoch of ResNet-18 on CIFAR-10 is some 80 · 10¹² multiplications, which is work for a GPU.
+    Cost: an epoch of ResNet-18 on CIFAR-10 is about 80 · 10¹² multiplications, so use a GPU.
     """
     run = Run(
         data,
@@ -70,7 +70,7 @@ def train(
         fresh=fresh,
         keep_scores_at=keep_scores_at,
     )
-    (found,) = train_many([run], save_every=save_every, progress=progress)
-    if found.failed is not None:
-        raise FloatingPointError(f"{found.failed}; try a smaller rate")
-    return found
+    (result,) = train_many([run], save_every=save_every, progress=progress)
+    if result.failed is not None:
+        raise FloatingPointError(f"{result.failed}; try a smaller `lr`")
+    return result

@@ -1,17 +1,17 @@
-"""Fused kernels for accelerators, in Triton. Importing this package imports triton: go through `kernels._fused`.
+"""Fused Triton kernels. Importing this package imports triton; use `kernels._fused.fused_for` instead.
 
-Each has a reference in `kernels` or `forms`; tests compare them, on the CPU in Triton's interpreter.
+Each kernel has a reference implementation in `kernels` or `forms`. On a CPU the tests run Triton's interpreter.
 """
 
 from linearcore.kernels.fused._local import local_gradient, local_log_odds, local_scores
 from linearcore.kernels.fused._log_odds import log_odds, log_odds_gradient
 from linearcore.kernels.fused._max_product import best_scores, trace_back
-from linearcore.kernels.fused._recursion import backwards, forwards
+from linearcore.kernels.fused._recursion import backward_recursion, forward_recursion
 
 __all__ = [
-    "backwards",
+    "backward_recursion",
     "best_scores",
-    "forwards",
+    "forward_recursion",
     "local_gradient",
     "local_log_odds",
     "local_scores",

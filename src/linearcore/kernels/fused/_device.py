@@ -1,4 +1,4 @@
-"""What every launch does first: go to the device of its tensors, and lay them out as its kernel reads them."""
+"""Device selection and memory layout for kernel launches."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -7,21 +7,21 @@ from typing import Concatenate, ParamSpec, TypeVar
 import torch
 from torch import Tensor
 
-Rest = ParamSpec("Rest")
+Params = ParamSpec("Params")
 Result = TypeVar("Result")
 
 
-def on_its_device(launch: Callable[Concatenate[Tensor, Rest], Result]) -> Callable[Concatenate[Tensor, Rest], Result]:
-    """Triton launches on the current device, which need not be the one where the first argument lies."""
+def on_tensor_device(launch: Callable[Concatenate[Tensor, Params], Result]) -> Callable[Concatenate[Tensor, Params], Result]:
+    """Decorator that launches on the device of the first argument. Triton would use the current device."""
 
     @wraps(launch)
-    def guarded(first: Tensor, /, *args: Rest.args, **kwargs: Rest.kwargs) -> Result:
+    def wrapper(first: Tensor, /, *args: Params.args, **kwargs: Params.kwargs) -> Result:
         with torch.cuda.device_of(first):
             return launch(first, *args, **kwargs)
 
-    return guarded
+    return wrapper
 
 
-def by_rows(tensor: Tensor) -> Tensor:
-    """`tensor`, copied unless its last dimension is adjacent in memory; the kernels take any other stride."""
+def with_unit_stride(tensor: Tensor) -> Tensor:
+    """Returns `tensor` with stride 1 in the last dimension, copied if needed. The kernels accept any other strides."""
     return tensor if tensor.stride(-1) == 1 else tensor.contiguous()

@@ -1,11 +1,11 @@
-"""Baselines: robust losses from the literature under `multiclass_loss`'s signature, for comparisons.
+"""Baselines: robust losses from the literature with the signature of `multiclass_loss`, for comparison.
 
     for name, loss in BASELINES.items():
         loss(scores, target, reduction="none")
 
-Each is a loss ℓ(s, y) of scores and a label. All take the arguments weight, sample_weight, ignore_index, label_smoothing,
-reduction and validate of `multiclass_loss`; probability targets and label smoothing take the expectation over y. A score of
-−inf masks a class out. With p = softmax(s):
+Each is a loss ℓ(s, y) of scores and a label, with the arguments weight, sample_weight, ignore_index, label_smoothing,
+reduction and validate of `multiclass_loss`. Probability targets and label smoothing give the expectation over y. Classes
+with score −inf are masked out. With p = softmax(s):
 
     cross_entropy                         −log p_y
     mean_absolute_error                   2 (1 − p_y)                             symmetric
@@ -19,10 +19,10 @@ reduction and validate of `multiclass_loss`; probability targets and label smoot
     weston_watkins                        Σ_{v≠y} (1 − (s_y − s_v))₊
     crammer_singer                        (1 − (s_y − max_{v≠y} s_v))₊
 
-Symmetric: Σ_y ℓ(s, y) does not depend on s. Cost: O(C) a row, and a few N×C tensors, unless a loss says otherwise.
+Symmetric: Σ_y ℓ(s, y) does not depend on s. Cost: O(C) time per row and a few N×C tensors, unless documented otherwise.
 
-A new baseline is a function of `LabelledRows` with the decorator `baseline` in a file of its own, imported and listed below.
-Early-learning regularisation needs earlier predictions and has another signature: `early_learning_loss`, `EarlyLearning`.
+To add a baseline, write a function of `LabelledRows` with the decorator `baseline` in its own file, and list it below.
+Early-learning regularisation needs earlier predictions, so its signature differs: `early_learning_loss`, `EarlyLearning`.
 """
 
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ from linearcore.losses.baselines._symmetric_cross_entropy import symmetric_cross
 from linearcore.losses.baselines._unhinged import unhinged
 from linearcore.losses.baselines._weston_watkins import weston_watkins
 
-#: Every baseline that is a function of scores and target alone, by its name.
+#: All baselines that depend on scores and target only, by name.
 BASELINES: Mapping[str, Baseline] = MappingProxyType(
     {name: loss for name, loss in sorted(globals().items()) if isinstance(loss, Baseline)}
 )

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from linearcore.losses.baselines._baseline import LabelledRows, Range, baseline
-from linearcore.losses.baselines._normalized_cross_entropy import normalized_share
+from linearcore.losses.baselines._normalized_cross_entropy import cross_entropy_ratio
 from linearcore.losses.baselines._reverse_cross_entropy import LOG_ZERO, LOG_ZERO_RANGE
 
 _WEIGHT = Range(0, math.inf, "for example 1.0")
@@ -18,10 +18,10 @@ _WEIGHT = Range(0, math.inf, "for example 1.0")
 def active_passive_cross_entropy(
     rows: LabelledRows, *, alpha: float = 1.0, beta: float = 1.0, log_zero: float = LOG_ZERO
 ) -> Tensor:
-    """α · normalised cross-entropy + β · reverse cross-entropy: an active and a passive loss.
+    """α · normalised cross-entropy + β · reverse cross-entropy: the sum of an active and a passive loss.
 
-    The active part raises the probability of the label, the passive part lowers that of the other classes. Symmetric, since
-    both parts are: Σ_y ℓ(s, y) = α − β A (n − 1). For many classes the authors take a larger α relative to β.
+    The active term increases the probability of the label; the passive term decreases those of the other classes.
+    Both are symmetric: Σ_y ℓ(s, y) = α − β A (n − 1). The authors use a larger α relative to β for many classes.
 
         ℓ(s, y) = α log p_y / Σ_v log p_v − β A (1 − p_y),        p = softmax(s)
 
@@ -32,6 +32,6 @@ def active_passive_cross_entropy(
     Reference: Ma et al., as `normalized_cross_entropy`.
     """
     log_p, passive = rows.log_probabilities, beta * log_zero
-    own = rows.own(log_p)
-    active = alpha * normalized_share(own, log_p)
-    return active + passive * torch.expm1(own) if passive else active
+    label_log_p = rows.gather_labels(log_p)
+    active = alpha * cross_entropy_ratio(label_log_p, log_p)
+    return active + passive * torch.expm1(label_log_p) if passive else active

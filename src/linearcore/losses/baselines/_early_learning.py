@@ -23,25 +23,24 @@ def early_learning_loss(
     floor: float = 1e-4,
     **shared: Any,
 ) -> tuple[Tensor, Tensor]:
-    """Cross-entropy plus a term that asks for agreement with earlier predictions of the same sample.
+    """Early-learning regularisation: cross-entropy plus a term that rewards agreement with earlier predictions.
 
-    A network fits the right labels before it memorises the wrong ones. t, a running mean of its predictions for a sample,
-    preserves the early ones. The function has no state: it takes `history` and returns the updated one; `EarlyLearning`
-    stores it for a training set.
+    Networks fit correct labels before they memorise wrong ones. The running mean t of a sample's predictions preserves the
+    early ones. This function has no state: it takes `history` and returns the updated history. `EarlyLearning` stores the
+    history of a training set.
 
         t' = β t + (1 − β) p,        ℓ(s, y) = −log p_y + λ log(1 − ⟨p, t'⟩),        p = softmax(s); t' is a constant
 
     Args:
-        history: t of these samples, in the shape of `scores`; zeros before the first call.
+        history: t of these samples, in the shape of `scores`; zeros at the start.
         momentum: β in [0, 1]; 1 leaves the history unchanged. The defaults are the authors' for CIFAR-10.
         strength: λ, at least 0.
-        floor: in (0, 1): the least value of 1 − ⟨p, t'⟩, so that the logarithm stays finite where network and history are
-            both certain. The authors clamp p instead.
+        floor: lower bound of 1 − ⟨p, t'⟩, in (0, 1), which keeps the logarithm finite. The authors clamp p instead.
         shared: weight, sample_weight, ignore_index, label_smoothing, reduction and validate, as in `multiclass_loss`.
 
     Returns:
-        The loss, as `multiclass_loss` gives it, and t' in the shape and dtype of `history`, without a graph. Ignored samples
-        keep their t.
+        The loss, as from `multiclass_loss`, and t' in the shape and dtype of `history`, detached. The t of ignored samples
+        is unchanged.
 
     Example:
         >>> scores, target = torch.zeros(3, 4), torch.tensor([0, 3, 1])
@@ -55,17 +54,17 @@ def early_learning_loss(
     floating("scores", scores, "pass the raw output of the network")
     momentum = _MOMENTUM.check("momentum", momentum)
     floating("history", history, "start with zeros in the shape of `scores`")
-    shape("history", history, tuple(scores.shape), "give the running mean of every prediction, zeros to begin with")
+    shape("history", history, tuple(scores.shape), "pass the running means of the predictions, zeros at the start")
     rows = to_rows(scores.detach(), target, shared.get("ignore_index", -100))
     probability = torch.log_softmax(row_scores(rows), -1).exp()
-    before = class_rows(history.detach()).to(probability.dtype)
-    after = momentum * before + (1 - momentum) * probability
-    after = after if rows.counted is None else torch.where(rows.counted.unsqueeze(-1), after, before)
+    old = class_rows(history.detach()).to(probability.dtype)
+    new = momentum * old + (1 - momentum) * probability
+    new = new if rows.is_counted is None else torch.where(rows.is_counted.unsqueeze(-1), new, old)
 
     classes = min(1, scores.dim() - 1)
     outer = scores.shape[:classes] + scores.shape[classes + 1 :]
-    updated = after.reshape(*outer, scores.shape[classes]).movedim(-1, classes).to(history.dtype)
-    return _penalized(scores, target, history=after, strength=strength, floor=floor, **shared), updated
+    updated = new.reshape(*outer, scores.shape[classes]).movedim(-1, classes).to(history.dtype)
+    return _regularized(scores, target, history=new, strength=strength, floor=floor, **shared), updated
 
 
 @baseline(
@@ -74,26 +73,26 @@ def early_learning_loss(
     is_convex=False,
     is_bounded=False,
     strength=Range(0, math.inf, "for example 3.0; 0 is cross-entropy"),
-    floor=Range(0, 1, "for example 1e-4", without_low=True, without_high=True),
+    floor=Range(0, 1, "for example 1e-4", excludes_low=True, excludes_high=True),
 )
-def _penalized(rows: LabelledRows, *, history: Tensor, strength: float, floor: float) -> Tensor:
+def _regularized(rows: LabelledRows, *, history: Tensor, strength: float, floor: float) -> Tensor:
     """−log p_y + λ log(1 − ⟨p, t'⟩), with t' (N, C) in `history`."""
     log_p = rows.log_probabilities
     agreement = (log_p.exp() * history).sum(-1, keepdim=True)
-    return strength * (1 - agreement).clamp(min=floor).log() - rows.own(log_p)
+    return strength * (1 - agreement).clamp(min=floor).log() - rows.gather_labels(log_p)
 
 
 class EarlyLearning(nn.Module):
-    """`early_learning_loss` with the history of every training sample in a buffer that `state_dict` saves.
+    """Module for `early_learning_loss`. Stores the history of all training samples in a buffer, part of `state_dict`.
 
-    In training mode a call updates the history of its samples; in evaluation mode it only reads it. A sample should be in a
-    batch at most once: of two updates one is lost.
+    A call in training mode updates the history of its samples; in evaluation mode the history is read only. Each sample
+    should occur at most once per batch: of two updates one is lost.
 
     Args:
         num_samples, num_classes: size of the history, (num_samples, num_classes).
         momentum, strength, floor: as in `early_learning_loss`.
-        shared: weight, ignore_index, label_smoothing, reduction and validate, as in `multiclass_loss`; `validate` checks
-            `index`, too.
+        shared: weight, ignore_index, label_smoothing, reduction and validate, as in `multiclass_loss`; `validate` also
+            checks `index`.
 
     Attributes:
         history: (num_samples, num_classes) running means of the predictions, zeros for samples not yet seen.
@@ -105,7 +104,7 @@ class EarlyLearning(nn.Module):
         >>> criterion.history[7]
         tensor([0.0750, 0.0750, 0.0750, 0.0750])
 
-    Cost: num_samples · num_classes numbers of memory on the module's device, and O(C) time a row.
+    Cost: num_samples · num_classes floats on the module's device, and O(C) time per row.
     """
 
     history: Tensor
@@ -124,7 +123,7 @@ class EarlyLearning(nn.Module):
         super().__init__()
         for name, number in (("num_samples", num_samples), ("num_classes", num_classes)):
             if not (isinstance(number, int) and number >= 1):
-                raise ValueError(complaint(name, "be a whole number above 0", repr(number), "it is a size of the history"))
+                raise ValueError(complaint(name, "be a positive integer", repr(number), "it is a size of the history"))
         weight = shared.pop("weight", None)
         if not (weight is None or isinstance(weight, Tensor)):
             raise TypeError(complaint("weight", "be a torch tensor", type(weight).__name__, "wrap it in torch.as_tensor"))
@@ -134,30 +133,32 @@ class EarlyLearning(nn.Module):
         self.shared = shared
         self.register_buffer("history", torch.zeros(num_samples, num_classes))
         self.register_buffer("weight", weight)
-        nothing = torch.zeros(0, num_classes, device=None if weight is None else weight.device)
-        self._loss(nothing, nothing[:, 0].long(), nothing, None)  # Checks the options.
+        empty = torch.zeros(0, num_classes, device=None if weight is None else weight.device)
+        self._loss(empty, empty[:, 0].long(), empty, None)  # Checks the options.
 
     def forward(self, scores: Tensor, target: Tensor, index: Tensor, sample_weight: Tensor | None = None) -> Tensor:
-        """The loss of `scores` (N, C) for `target`, of the samples at the positions `index` (N) in the training set."""
+        """Returns the loss; `index` (N) holds the positions of the samples in the training set. `scores` is (N, C)."""
         floating("scores", scores, "pass the raw output of the network")
         if scores.dim() != 2:
             raise ValueError(complaint("scores", "have shape (N, C)", tuple(scores.shape), "use `early_learning_loss`"))
-        shape("index", index, (scores.shape[0],), "give the position of every sample in the training set")
+        shape("index", index, (scores.shape[0],), "pass the position of each sample in the training set")
         if index.is_floating_point() or index.dtype == torch.bool:
-            raise TypeError(complaint("index", "be integers", index.dtype, "give positions in the training set"))
-        index = index.long()  # torch takes bytes for a mask.
+            raise TypeError(complaint("index", "be integers", index.dtype, "pass positions in the training set"))
+        index = index.long()  # torch treats uint8 as a mask.
         if self.shared.get("validate", False):
-            inside = (index >= 0) & (index < self.history.shape[0])
-            holds("index", inside, f"be in [0, {self.history.shape[0]})", "make `num_samples` the size of the training set")
+            is_valid = (index >= 0) & (index < self.history.shape[0])
+            holds(
+                "index", is_valid, f"be in [0, {self.history.shape[0]})", "set `num_samples` to the size of the training set"
+            )
         loss, updated = self._loss(scores, target, self.history[index], sample_weight)
         if self.training:
             self.history[index] = updated
         return loss
 
     def _loss(self, scores: Tensor, target: Tensor, history: Tensor, sample_weight: Tensor | None) -> tuple[Tensor, Tensor]:
-        how = {"momentum": self.momentum if self.training else 1.0, "strength": self.strength, "floor": self.floor}
+        options = {"momentum": self.momentum if self.training else 1.0, "strength": self.strength, "floor": self.floor}
         return early_learning_loss(
-            scores, target, history, **how, weight=self.weight, sample_weight=sample_weight, **self.shared
+            scores, target, history, **options, weight=self.weight, sample_weight=sample_weight, **self.shared
         )
 
     def extra_repr(self) -> str:

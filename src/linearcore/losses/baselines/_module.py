@@ -1,4 +1,4 @@
-"""The baselines as a module."""
+"""The baselines as a torch module."""
 
 from typing import Any
 
@@ -6,20 +6,20 @@ import torch
 from torch import Tensor, nn
 
 from linearcore._checks import complaint, one_of
-from linearcore.losses import baselines  # The index, which imports this file; its names are looked up later.
+from linearcore.losses import baselines  # Imports this file; names are looked up at run time.
 from linearcore.losses.baselines._baseline import Baseline
 
 
 class BaselineLoss(nn.Module):
-    """A baseline as a module: replaces `nn.CrossEntropyLoss()` by changing one line.
+    """Module for a baseline; a drop-in replacement for `nn.CrossEntropyLoss`.
 
     Args:
         baseline: a key of `BASELINES`, or a `Baseline`.
         weight: (C) class weights.
-        options: the loss's own options, and `ignore_index`, `label_smoothing`, `reduction` and `validate`.
+        options: options of the baseline, and `ignore_index`, `label_smoothing`, `reduction` and `validate`.
 
     Raises:
-        ValueError, TypeError: if a name or an option is wrong; here, and not in the first training step.
+        ValueError, TypeError: if the name or an option is invalid; checked at construction.
 
     Example:
         >>> criterion = BaselineLoss("generalized_cross_entropy", q=0.5)
@@ -37,15 +37,15 @@ class BaselineLoss(nn.Module):
         if not (weight is None or isinstance(weight, Tensor)):
             raise TypeError(complaint("weight", "be a torch tensor", type(weight).__name__, "wrap it in torch.as_tensor"))
         if "sample_weight" in options:
-            advice = "it differs from batch to batch"
-            raise TypeError(complaint("sample_weight", "be passed with the scores", "it as an option", advice))
+            advice = "pass it in each call"
+            raise TypeError(complaint("sample_weight", "be passed with the scores", "a constructor option", advice))
         baseline(torch.zeros(0, 2), torch.zeros(0, dtype=torch.long), **options)  # Checks the options.
         self.baseline = baseline
         self.options = options
         self.register_buffer("weight", weight)
 
     def forward(self, scores: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
-        """The loss of `scores` for `target`; `sample_weight` has the shape of the unreduced loss."""
+        """Returns the loss; `sample_weight` has the shape of the unreduced loss."""
         return self.baseline(scores, target, weight=self.weight, sample_weight=sample_weight, **self.options)
 
     def extra_repr(self) -> str:

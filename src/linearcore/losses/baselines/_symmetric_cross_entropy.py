@@ -17,7 +17,7 @@ def symmetric_cross_entropy(
 ) -> Tensor:
     """α · cross-entropy + β · reverse cross-entropy.
 
-    Its name means that label and prediction change places in the two parts. Σ_y ℓ(s, y) is constant for α = 0 only.
+    The name refers to exchanging label and prediction. The loss is symmetric (Σ_y ℓ(s, y) constant) for α = 0 only.
 
         ℓ(s, y) = −α log p_y − β A (1 − p_y),        p = softmax(s)
 
@@ -25,8 +25,8 @@ def symmetric_cross_entropy(
         alpha, beta: at least 0. The defaults are the authors' for CIFAR-10.
         log_zero: A, at most 0.
 
-    Reference: as `reverse_cross_entropy`, also for probability targets.
+    Reference: Wang et al., as `reverse_cross_entropy`, which also explains probability targets.
     """
-    log_p = rows.own(rows.log_probabilities)
+    log_p = rows.gather_labels(rows.log_probabilities)
     reverse = beta * log_zero * torch.expm1(log_p)
-    return reverse - alpha * log_p if alpha else reverse  # 0 · log 0 would be NaN.
+    return reverse - alpha * log_p if alpha else reverse  # Avoids 0 · log 0 = NaN.

@@ -9,19 +9,19 @@ from linearcore.losses.baselines._baseline import LabelledRows, baseline
 
 @baseline("unhinged", is_symmetric=True, is_convex=True, is_bounded=False, has_minimum=False)
 def unhinged(rows: LabelledRows, *, normalize: bool = True) -> Tensor:
-    """The hinge loss without its kink, 1 − u, averaged over the margins u = s_y − s_v of the n − 1 competitors v.
+    """The unhinged loss 1 − u, averaged over the margins u = s_y − s_v to the n − 1 competing classes v.
 
-    Linear in the scores, convex and symmetric (Σ_y ℓ(s, y) = n), but without a minimum: bound the scores, with
-    `linearcore.NormedScores` or weight decay, or they diverge.
+    Linear in the scores, convex and symmetric (Σ_y ℓ(s, y) = n), but unbounded below: scores diverge unless
+    `linearcore.NormedScores` or weight decay bounds them.
 
-        ℓ(s, y) = mean_{v≠y} (1 − (s_y − s_v)) = 1 − n/(n − 1) · (s_y − mean s)        the sum: n − 1 times that
+        ℓ(s, y) = mean_{v≠y} (1 − (s_y − s_v)) = 1 − n/(n − 1) · (s_y − mean s)        n − 1 times this for the sum
 
-    The authors' loss is binary, 1 − y·h. This is its pairwise extension, equal to theirs for n = 2. While all margins are in
-    the core of a linear-core surrogate, φ(u) = φ(0) − u, and `multiclass_loss(form="pairwise")` is this loss plus φ(0) − 1,
-    with the same gradient. Outside the core the slope of φ decreases; the slope of this loss does not.
+    The authors define the binary loss 1 − y·h; this pairwise extension equals it for n = 2. If all margins are in the core
+    of a linear-core surrogate, φ(u) = φ(0) − u, and `multiclass_loss(form="pairwise")` is this loss plus φ(0) − 1, with the
+    same gradient. Beyond the core the slope of φ decreases, but the slope of this loss stays constant.
 
     Args:
-        normalize: divide the sum over competitors by their number.
+        normalize: mean (True) or sum (False) over competitors.
 
     Example:
         >>> import torch
@@ -31,9 +31,9 @@ def unhinged(rows: LabelledRows, *, normalize: bool = True) -> Tensor:
     Reference: van Rooyen, Menon and Williamson, *Learning with Symmetric Label Noise: The Importance of Being Unhinged*,
     NeurIPS 2015, for two classes.
     """
-    present = rows.scores != -math.inf
-    number = present.to(rows.scores.dtype).sum(-1, keepdim=True)
-    mean = rows.scores.masked_fill(~present, 0.0).sum(-1, keepdim=True) / number.clamp(min=1)
-    competitors = number - 1
-    total = competitors - number * (rows.own(rows.scores) - mean)
-    return total / competitors.clamp(min=1) if normalize else total
+    is_unmasked = rows.scores != -math.inf
+    num_classes = is_unmasked.to(rows.scores.dtype).sum(-1, keepdim=True)
+    mean = rows.scores.masked_fill(~is_unmasked, 0.0).sum(-1, keepdim=True) / num_classes.clamp(min=1)
+    num_competitors = num_classes - 1
+    total = num_competitors - num_classes * (rows.gather_labels(rows.scores) - mean)
+    return total / num_competitors.clamp(min=1) if normalize else total

@@ -1,14 +1,14 @@
-"""Proposals over whole tag sequences: which outputs of a chain are visited, and with what probability.
+"""Proposals over whole tag sequences: distributions with known probabilities, for importance sampling.
 
-| proposal | draws y' given a reference y | made for |
+| proposal | samples y' given a reference y | use for |
 |---|---|---|
-| `UniformSequences()` | any sequence | the inner sum of the paper's structured loss |
-| `SimilarSequences()` | in proportion to 1 − Hamming | its outer sum |
-| `CostlySequences()` | in proportion to Hamming | the centered structured form |
-| `Neighbours(sites)` | y with one site, or a few in a row, changed | sums restricted to such changes |
-| `MixedSequences(parts, weights)` | one of several proposals at random | bounded weights, wider support |
+| `UniformSequences()` | uniform over all sequences | the inner sum of the paper's structured loss |
+| `SimilarSequences()` | proportional to 1 − Hamming | the outer sum of the paper's structured loss |
+| `CostlySequences()` | proportional to Hamming | the centered structured form |
+| `Neighbours(sites)` | y with one tag, or several tags in a row, changed | sums restricted to such changes |
+| `MixedSequences(parts, weights)` | one of several proposals, chosen at random | bounded weights, larger support |
 
-What the draws are weighted with, so that their average estimates a loss, is in `linearcore.structured`.
+`linearcore.structured` computes the importance weights.
 """
 
 from linearcore.proposals.sequences._base import SequenceProposal

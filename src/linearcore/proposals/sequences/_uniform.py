@@ -1,4 +1,4 @@
-"""Uniform tag sequences: every one as likely as every other."""
+"""Uniform distribution over tag sequences."""
 
 import math
 from dataclasses import dataclass
@@ -7,18 +7,18 @@ import torch
 from torch import Tensor
 
 from linearcore.proposals.sequences._base import SequenceProposal, num_sites
-from linearcore.proposals.sequences._draws import any_tags
+from linearcore.proposals.sequences._random_tags import random_tags
 from linearcore.structures import Sites
 
 
 @dataclass(frozen=True)
 class UniformSequences(SequenceProposal):
-    """Every site uniform over the tags, whatever the reference is.
+    """Uniform over all tag sequences, independent of the reference.
 
         D(y') = |Y|^{−J}
 
-    It reaches everything, and almost all of what it reaches is as wrong as can be: prefer a proposal that looks at the
-    reference for sums whose weight sits near it.
+    It covers all sequences, but almost none of its samples is close to the reference. For sums whose largest weights are
+    near the reference, use a proposal that depends on it.
 
     Example:
         >>> tags = torch.tensor([[0], [1]])
@@ -33,7 +33,7 @@ class UniformSequences(SequenceProposal):
     def _sample(
         self, tags: Tensor, sites: Sites, num_tags: int, num_samples: int, generator: torch.Generator | None
     ) -> Tensor:
-        return any_tags(num_tags, num_samples, sites, generator)
+        return random_tags(num_tags, num_samples, sites, generator)
 
     def _log_prob(self, draws: Tensor, tags: Tensor, sites: Sites, num_tags: int) -> Tensor:
         return (-math.log(num_tags) * num_sites(sites).double()).repeat(len(draws), 1)

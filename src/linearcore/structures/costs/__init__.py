@@ -1,9 +1,9 @@
-"""Costs: what it costs to answer one sequence of tags where another is true. One file for each.
+"""Costs ℓ(prediction, target) of tag sequences. One file for each.
 
-    zero-one   1[y' ≠ y]                       a sequence is right as a whole or not at all
-    hamming    the share of wrong sites        a nearly right answer is worth much
+    zero-one   1[y' ≠ y]                       a sequence is right or wrong as a whole
+    hamming    fraction of wrong tags          partly correct sequences cost less
 
-To add one, subclass `Cost` in a file of its own and list it here.
+To add one, subclass `Cost` in a separate file and list it here.
 """
 
 from linearcore._checks import one_of
@@ -13,15 +13,15 @@ from linearcore.structures.costs._zero_one import ZeroOne
 
 __all__ = ["COSTS", "Cost", "Hamming", "ZeroOne", "resolve_cost"]
 
-#: Every cost by its name, which stands for its default instance.
+#: Default instance of each cost by name.
 COSTS: dict[str, Cost] = {cost.name: cost for cost in (ZeroOne(), Hamming())}
 
 
 def resolve_cost(cost: str | Cost) -> Cost:
-    """The cost that a name stands for, or `cost` itself.
+    """Returns the cost with this name, or `cost` itself.
 
     Raises:
-        ValueError: if it is neither a cost nor one of `COSTS`.
+        ValueError: if `cost` is neither a `Cost` nor a key of `COSTS`.
 
     Example:
         >>> resolve_cost("zero-one")

@@ -1,4 +1,4 @@
-"""What a cost is: a number for every answer and truth, and what is known about it."""
+"""Base class of the costs."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar
@@ -10,68 +10,68 @@ from linearcore._checks import complaint
 
 
 class Cost(ABC):
-    """ℓ(answer, truth) in [0, 1], and 0 where the two are equal.
+    """Cost ℓ(prediction, target) in [0, 1] of a tag sequence; 0 if the two are equal.
 
     A new cost is one subclass in one file and one line in `COSTS`. It must have a `name` and `between`, which is enough for
-    `Sequences`, the consistency lab and `LinearCoreChain.structured`. What else is known about it it declares: the facts
-    below, `site_weight`, `site_costs` and `log_similarity_mass`. Whoever needs one that is not declared refuses the cost.
+    `Sequences`, the consistency lab and `LinearCoreChain.structured`. Other uses need the attributes below, `site_weight`,
+    `site_costs` or `log_similarity_mass`, and raise ValueError if the cost does not define them.
     """
 
     name: ClassVar[str]
-    #: Whether every wrong answer costs 1.
+    #: Whether every wrong sequence costs 1.
     is_constant: ClassVar[bool] = False
-    #: Whether it is a sum over sites, up to a factor that depends on the truth alone; then it has `site_costs`.
+    #: Whether it is a sum over positions, up to a factor that depends on the target only; then it defines `site_costs`.
     is_additive: ClassVar[bool] = False
-    #: Whether an answer that agrees with the truth nowhere costs 1, so that `SimilarSequences` reaches all that cost less.
-    is_one_apart: ClassVar[bool] = False
+    #: Whether sequences without any correct tag cost 1. `SimilarSequences` then covers all sequences that cost less.
+    is_one_if_all_wrong: ClassVar[bool] = False
 
     @property
-    def is_share(self) -> bool:
-        """Whether it is the number of wrong sites over the number of sites."""
+    def is_error_fraction(self) -> bool:
+        """Whether it is the number of wrong tags divided by the number of tags."""
         return False
 
-    def check(self, num_tags: int) -> None:  # noqa: B027  # Most costs are for any number of tags.
+    def check(self, num_tags: int) -> None:  # noqa: B027  # Most costs accept any number of tags.
         """Raises ValueError if the cost is made for another number of tags."""
 
     @abstractmethod
     def between(
-        self, answer: Tensor, truth: Tensor, mask: Tensor | None = None, *, dtype: torch.dtype = torch.float32
+        self, prediction: Tensor, target: Tensor, mask: Tensor | None = None, *, dtype: torch.dtype = torch.float32
     ) -> Tensor:
-        """(…): ℓ(answer, truth) of sequences that lie along the last dimension. Without any site it is 0.
+        """Returns ℓ(prediction, target) (…) of sequences along the last dimension; 0 for empty sequences.
 
         Args:
-            answer: (…, L) tags. It broadcasts with `truth`, so that (M, 1, L) and (M, L) give all pairs.
-            truth: (…, L) tags.
-            mask: (…, L) booleans: there is a site here. Tags that are masked out may be anything.
-            dtype: of the result.
+            prediction: (…, L) tags. It broadcasts with `target`: (M, 1, L) and (M, L) give all pairs.
+            target: (…, L) tags.
+            mask: (…, L) booleans: the position has a tag. Masked tags may have any value.
+            dtype: dtype of the result.
 
         Time and memory O(number of pairs of tags compared).
         """
 
-    def site_weight(self, truth: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-        """(…): how much a site with the true tag `truth` (…) counts in a loss over single-site changes.
+    def site_weight(self, target: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+        """Returns the weights (…) of positions with true tags `target` (…) in a loss over single-tag changes.
 
-        Only for costs that charge every wrong tag of a site alike. Not asked for where all sites count alike.
+        Only for costs where all wrong tags at a position cost the same. Not called if all positions have equal weight.
 
         Raises:
-            ValueError: if the cost has no such weights.
+            ValueError: if the cost does not define such weights.
         """
-        advice = "take 'hamming', or train with `structured`, which takes every cost"
-        raise ValueError(complaint("cost", "have a weight for each site", type(self).__name__, advice))
+        advice = "use 'hamming', or `structured`, which accepts every cost"
+        raise ValueError(complaint("cost", "define `site_weight`", type(self).__name__, advice))
 
-    def site_costs(self, truth: Tensor, num_tags: int, dtype: torch.dtype = torch.float32) -> Tensor:
-        """(…, |Y|): what each tag costs at a site with the true tag `truth` (…), 0 for `truth` itself; if `is_additive`.
+    def site_costs(self, target: Tensor, num_tags: int, dtype: torch.dtype = torch.float32) -> Tensor:
+        """Returns the cost (…, |Y|) of each tag at positions with true tags `target` (…), 0 for `target`; if `is_additive`.
 
-        The cost of an answer is the sum of these over its sites, times a factor that depends on the truth alone.
+        The cost of a sequence is the sum of these over its positions, times a factor that depends on the target only.
         """
         raise NotImplementedError
 
-    def log_similarity_mass(self, truth: Tensor, mask: Tensor, num_tags: int) -> Tensor | None:
-        """(…), float64: log Σ_{y'} (1 − ℓ(y', y)) over all sequences y' of a truth (…, L); None without a closed form.
+    def log_similarity_mass(self, target: Tensor, mask: Tensor, num_tags: int) -> Tensor | None:
+        """Returns log Σ_{y'} (1 − ℓ(y', y)) (…), float64, over all sequences y'; None without a closed form.
 
         Args:
-            truth: (…, L) tags, any tag where masked.
-            mask: (…, L) booleans: there is a site here.
+            target: (…, L) tags y, arbitrary where masked.
+            mask: (…, L) booleans: the position has a tag.
             num_tags: |Y|.
         """
         return None

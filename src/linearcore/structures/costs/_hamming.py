@@ -1,4 +1,4 @@
-"""The Hamming cost."""
+"""Hamming cost."""
 
 import math
 from dataclasses import dataclass
@@ -11,83 +11,83 @@ from linearcore._checks import complaint, floating, holds
 from linearcore.structures.costs._base import Cost
 
 
-# Two tensors are not equal or unequal but both, entry by entry; so equality is identity.
+# Equality is identity, since comparing tensors gives a tensor and not a boolean.
 @dataclass(frozen=True, eq=False)
 class Hamming(Cost):
-    """The share of wrong sites, each with the weight of its *true* tag. Prefer it where a nearly right answer is worth much.
+    """Fraction of wrong tags, weighted by the *true* tag. Use it if partly correct sequences are useful.
 
-        ℓ = Σ_j w[y_j] 1[y'_j ≠ y_j] / Σ_j w[y_j],  and 0 where the denominator is 0
+        ℓ = Σ_j w[y_j] 1[y'_j ≠ y_j] / Σ_j w[y_j],  and 0 if the denominator is 0
 
     Args:
-        weight: w (|Y|), non-negative and not all 0; None is 1 for every tag. Only the ratios matter.
+        weight: w (|Y|), non-negative and not all 0; None for equal weights. Only the ratios matter.
 
     Raises:
-        TypeError: if `weight` is no floating-point tensor.
-        ValueError: if it is not a vector, holds a negative or infinite number, or nothing but zeros.
+        TypeError: if `weight` is not a floating-point tensor.
+        ValueError: if it is not a vector, contains a negative or infinite value, or is all zero.
 
     Example:
-        >>> truth, answer = torch.tensor([0, 0, 1]), torch.tensor([0, 0, 2])
-        >>> Hamming().between(answer, truth, dtype=torch.float64).item()
+        >>> target, prediction = torch.tensor([0, 0, 1]), torch.tensor([0, 0, 2])
+        >>> Hamming().between(prediction, target, dtype=torch.float64).item()
         0.333333
-        >>> Hamming(torch.tensor([1.0, 2.0, 2.0])).between(answer, truth).item()
+        >>> Hamming(torch.tensor([1.0, 2.0, 2.0])).between(prediction, target).item()
         0.5
     """
 
     weight: Tensor | None = None
     name: ClassVar[str] = "hamming"
     is_additive: ClassVar[bool] = True
-    is_one_apart: ClassVar[bool] = True
+    is_one_if_all_wrong: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.weight is None:
             return
-        floating("weight", self.weight, "give one number a tag, such as torch.ones(num_tags)")
+        floating("weight", self.weight, "pass one number per tag, such as torch.ones(num_tags)")
         if self.weight.dim() != 1:
             raise ValueError(
-                complaint("weight", "have shape (num_tags,)", tuple(self.weight.shape), "give one number a tag")
+                complaint("weight", "have shape (num_tags,)", tuple(self.weight.shape), "pass one number per tag")
             )
-        fine = (self.weight >= 0) & self.weight.isfinite()
-        holds("weight", fine, "be finite and non-negative", "a tag that does not count has weight 0")
+        is_valid = (self.weight >= 0) & self.weight.isfinite()
+        holds("weight", is_valid, "be finite and non-negative", "use weight 0 to ignore a tag")
         if not bool(self.weight.any()):
-            raise ValueError(complaint("weight", "have a positive sum", 0, "then every answer would be right; raise one"))
+            raise ValueError(complaint("weight", "have a positive sum", 0, "set at least one weight above 0"))
 
     @property
-    def is_share(self) -> bool:
+    def is_error_fraction(self) -> bool:
         return self.weight is None
 
     def check(self, num_tags: int) -> None:
         if self.weight is not None and len(self.weight) != num_tags:
             raise ValueError(
-                complaint("weight", f"have shape ({num_tags},)", tuple(self.weight.shape), "give one number a tag")
+                complaint("weight", f"have shape ({num_tags},)", tuple(self.weight.shape), "pass one number per tag")
             )
 
-    def site_weight(self, truth: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-        """w[truth], in the shape of `truth`; ones without a weight.
+    def site_weight(self, target: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+        """Returns w[target], in the shape of `target`; ones if `weight` is None.
 
-        A weight on another device than `truth` is copied there by every call.
+        A weight on another device than `target` is copied in every call.
         """
         if self.weight is None:
-            return torch.ones_like(truth, dtype=dtype)
-        return self.weight.to(truth.device, dtype)[truth]
+            return torch.ones_like(target, dtype=dtype)
+        return self.weight.to(target.device, dtype)[target]
 
-    def site_costs(self, truth: Tensor, num_tags: int, dtype: torch.dtype = torch.float32) -> Tensor:
-        every = self.site_weight(truth, dtype).unsqueeze(-1).repeat_interleave(num_tags, -1)
-        return every.scatter_(-1, truth.unsqueeze(-1), 0.0)
+    def site_costs(self, target: Tensor, num_tags: int, dtype: torch.dtype = torch.float32) -> Tensor:
+        costs = self.site_weight(target, dtype).unsqueeze(-1).repeat_interleave(num_tags, -1)
+        return costs.scatter_(-1, target.unsqueeze(-1), 0.0)
 
-    def log_similarity_mass(self, truth: Tensor, mask: Tensor, num_tags: int) -> Tensor:
-        # |Y|^{J−1} whatever the weights are, and |Y|^J where they leave nothing that counts.
-        weight = self.site_weight(truth.masked_fill(~mask, 0), torch.float64)
-        counts = (mask & (weight != 0)).any(-1)
-        return math.log(num_tags) * (mask.sum(-1) - counts.long()).double()
+    def log_similarity_mass(self, target: Tensor, mask: Tensor, num_tags: int) -> Tensor:
+        # |Y|^{J−1} for any weights, and |Y|^J if all true tags have weight 0.
+        weight = self.site_weight(target.masked_fill(~mask, 0), torch.float64)
+        has_weight = (mask & (weight != 0)).any(-1)
+        return math.log(num_tags) * (mask.sum(-1) - has_weight.long()).double()
 
     def between(
-        self, answer: Tensor, truth: Tensor, mask: Tensor | None = None, *, dtype: torch.dtype = torch.float32
+        self, prediction: Tensor, target: Tensor, mask: Tensor | None = None, *, dtype: torch.dtype = torch.float32
     ) -> Tensor:
-        nothing = torch.zeros((), dtype=dtype, device=truth.device)
+        zero = torch.zeros((), dtype=dtype, device=target.device)
         if mask is None:
-            weight = self.site_weight(truth, dtype)
-        else:  # Padding is often −1 or −100, which is no place in a table of weights.
-            weight = torch.where(mask, self.site_weight(torch.where(mask, truth, 0), dtype), nothing)
-        wrong = torch.where(answer != truth, weight, nothing).sum(-1)
+            weight = self.site_weight(target, dtype)
+        else:  # Padding is often −1 or −100, which is not a valid index.
+            weight = torch.where(mask, self.site_weight(torch.where(mask, target, 0), dtype), zero)
+        error = torch.where(prediction != target, weight, zero).sum(-1)
         total = weight.sum(-1)
-        return wrong / total.masked_fill(total == 0, 1)
+        return error / total.masked_fill(total == 0, 1)

@@ -1,4 +1,4 @@
-"""Bases: the functions Φ that shape the tails of `LinearCore`, one file each."""
+"""Bases: the functions Φ that define the tails of `LinearCore`, one file per base."""
 
 from linearcore._checks import complaint, one_of
 from linearcore.surrogates.bases._base import Base, Half
@@ -9,14 +9,14 @@ from linearcore.surrogates.bases._quartic import QuarticBase
 from linearcore.surrogates.bases._truncated_quadratic import TruncatedQuadraticBase
 from linearcore.surrogates.bases._user import UserBase
 
-#: The bases that `LinearCore` knows by name.
+#: Bases that `LinearCore` accepts by name.
 BASES: dict[str, Base] = {
     base.name: base for base in (LogisticBase(), ExponentialBase(), QuarticBase(), TruncatedQuadraticBase(), GammaBase())
 }
 
 
 def resolve_base(base: str | Base) -> Base:
-    """The base that a name stands for; a `Base` is returned as it is."""
+    """Returns the base with this name; a `Base` is returned unchanged."""
     if isinstance(base, Base):
         return base
     if not isinstance(base, str):
@@ -25,7 +25,7 @@ def resolve_base(base: str | Base) -> Base:
                 "base", "be a name or a `Base`", type(base).__name__, "wrap a callable in linearcore.surrogates.UserBase"
             )
         )
-    one_of("base", base, BASES, "or pass a `Base` of your own, for example a `UserBase`")
+    one_of("base", base, BASES, "or pass a `Base`, for example a `UserBase`")
     return BASES[base]
 
 

@@ -1,4 +1,4 @@
-"""What a base is: the function Φ that shapes the tails of a linear-core surrogate."""
+"""Base class of the functions Φ that define the tails of a linear-core surrogate."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Half:
-    """Facts about Φ on one half line, z ≤ 0 (`left`) or z ≥ 0 (`right`).
+    """Properties of Φ on one half-line H: z ≤ 0 (`left`) or z ≥ 0 (`right`).
 
     Attributes:
-        slope: sup |Φ'| there.
-        curvature: sup Φ'' there.
-        is_flat_at_zero: Φ is C² there and Φ'' → 0 as z → 0 from that side, which makes φ twice differentiable.
-        knots: points z ≠ 0 there at which Φ is not smooth.
+        slope: sup |Φ'| on H.
+        curvature: sup Φ'' on H.
+        is_flat_at_zero: Φ is C² on H and Φ''(z) → 0 as z → 0 in H, so φ is C² at the end of the core.
+        knots: points z ≠ 0 in H at which Φ is not C^∞.
     """
 
     slope: float
@@ -25,18 +25,18 @@ class Half:
 
 
 class Base(ABC):
-    """A convex, continuously differentiable Φ ≥ 0 with Φ'(0) > 0 and its facts.
+    """Convex, continuously differentiable function Φ ≥ 0 with Φ'(0) > 0, with declared properties.
 
-    `value`, `derivative` and `curvature` take and give float32 or float64 tensors. They must be right at any z, ±inf
-    included, and autograd must be able to differentiate `value` twice.
+    `value`, `derivative` and `curvature` map float32 or float64 tensors to tensors. They must be correct for all z
+    including ±inf, and `value` must be twice differentiable by autograd.
 
     Attributes:
-        name: the word `LinearCore(base=…)` knows it by.
+        name: the name in `LinearCore(base=name)`.
         at_zero, slope_at_zero: Φ(0) and Φ'(0).
-        left, right: facts on z ≤ 0 and on z ≥ 0.
+        left, right: properties on z ≤ 0 and on z ≥ 0.
         is_monotone: Φ' ≥ 0 on z ≤ 0.
         vanishes: Φ(z) → 0 as z → −∞.
-        is_proven: the facts are proven, and not only checked on a grid.
+        is_proven: the declared properties are proven, not only checked on a grid.
     """
 
     is_proven: ClassVar[bool] = True
@@ -71,16 +71,16 @@ class Base(ABC):
 
     @abstractmethod
     def value(self, z: Tensor) -> Tensor:
-        """Φ(z)."""
+        """Returns Φ(z)."""
 
     def value_left_(self, z: Tensor) -> Tensor:
-        """Φ(z) for z ≤ 0, without a graph; may overwrite z. Kernels call it on blocks; override it to save time."""
+        """Returns Φ(z) for z ≤ 0 without a graph; may overwrite z. Kernels call it on blocks; override it for speed."""
         return self.value(z)
 
     @abstractmethod
     def derivative(self, z: Tensor) -> Tensor:
-        """Φ'(z)."""
+        """Returns Φ'(z)."""
 
     @abstractmethod
     def curvature(self, z: Tensor) -> Tensor:
-        """Φ''(z)."""
+        """Returns Φ''(z)."""

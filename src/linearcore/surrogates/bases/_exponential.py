@@ -1,4 +1,4 @@
-"""Φ(z) = e^z."""
+"""The exponential base, Φ(z) = e^z."""
 
 import math
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from linearcore.surrogates.bases._base import Base, Half
 
 @dataclass(frozen=True)
 class ExponentialBase(Base):
-    """The exponential base, Φ(z) = e^z, continued linearly past z = `linear_past`.
+    """The exponential base: Φ(z) = e^z for z ≤ p, and its tangent e^p (1 + z − p) for z > p.
 
-    The continuation e^p (1 + z − p) for z > p is reached only by two-sided surrogates, at margins below −τ − p/β. It keeps
-    value and gradient finite for float32 margins down to −1e30 (e^16 · 1e30 < 3e38), convex and C1, where a clamp would
-    zero the gradient of exactly the worst errors. The facts are those of e^z itself, so that `right` is unbounded.
+    Only two-sided surrogates reach z > p, at margins below −τ − p/β. The tangent keeps value and gradient finite for float32
+    margins down to −1e30 (e^16 · 1e30 < 3e38), and Φ stays convex and C1. A clamp would set the gradient of the largest
+    errors to zero. The declared properties are those of e^z, so `right` is unbounded.
 
     Args:
-        linear_past: the point p.
+        linear_past: p > 0.
     """
 
     linear_past: float = 16.0
@@ -34,7 +34,7 @@ class ExponentialBase(Base):
     vanishes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        positive("linear_past", self.linear_past, "pass the point past which e^z goes on as a line, for example 16.0")
+        positive("linear_past", self.linear_past, "pass the point after which e^z is linear, for example 16.0")
 
     def value(self, z: Tensor) -> Tensor:
         return z.clamp(max=self.linear_past).exp() * (1 + F.relu(z - self.linear_past))

@@ -1,4 +1,4 @@
-"""Φ''(z) = z² e^{−|z|}, integrated twice."""
+"""The gamma base, defined by Φ''(z) = z² e^{−|z|}."""
 
 import math
 from dataclasses import dataclass
@@ -10,18 +10,18 @@ from torch import Tensor
 
 from linearcore.surrogates.bases._base import Base, Half
 
-#: e^{−746} is zero in float64; products with it are cut there, because z² e^z is inf · 0 at z = −1e30 in float32.
-_FAR = 746.0
+#: |z| is clamped here: e^{−746} is 0 in float64, and z² e^z would be inf · 0 = NaN for z = −1e30 in float32.
+_MAX_DISTANCE = 746.0
 
 
 @dataclass(frozen=True)
 class GammaBase(Base):
-    """The gamma base: C2, monotone and Lipschitz at once, which no base of the paper is.
+    """The gamma base: C2, monotone and Lipschitz. No base of the paper has all three properties.
 
         Φ(z) = (z² − 4z + 6) e^z          for z ≤ 0
              = 4z + (z² + 4z + 6) e^{−z}   for z > 0,        Φ''(z) = z² e^{−|z|}
 
-    Its curvature is a gamma density mirrored about zero, hence the name.
+    Φ'' is proportional to a symmetrised gamma density.
     """
 
     name: ClassVar[str] = "gamma"
@@ -33,12 +33,12 @@ class GammaBase(Base):
     vanishes: ClassVar[bool] = True
 
     def value(self, z: Tensor) -> Tensor:
-        # With a = |z| both branches are (a² + 4a + 6) e^{−a}; the right one has 4z more.
+        # With a = |z| both branches are (a² + 4a + 6) e^{−a}, plus 4z for z > 0.
         a = _distance(z)
         return 4 * F.relu(z) + (a * (a + 4) + 6) * torch.exp(-a)
 
     def derivative(self, z: Tensor) -> Tensor:
-        # Φ' = (a² + 2a + 2) e^{−a} on the left and 4 minus that on the right.
+        # Φ' = (a² + 2a + 2) e^{−a} for z ≤ 0, and 4 − (a² + 2a + 2) e^{−a} for z > 0.
         a = _distance(z)
         left = (a * (a + 2) + 2) * torch.exp(-a)
         return torch.where(z > 0, 4 - left, left)
@@ -49,5 +49,5 @@ class GammaBase(Base):
 
 
 def _distance(z: Tensor) -> Tensor:
-    """|z|, cut at `_FAR`, with slope −1 at zero: autograd's slope of `abs` there is 0, which would be wrong in Φ."""
-    return (F.relu(z) - z.clamp(max=0)).clamp(max=_FAR)
+    """Returns min(|z|, _MAX_DISTANCE) with gradient −1 at zero. The gradient of torch.abs at zero is 0, wrong for Φ."""
+    return (F.relu(z) - z.clamp(max=0)).clamp(max=_MAX_DISTANCE)

@@ -1,4 +1,4 @@
-"""Φ(z) = a z + z⁴/12 + K, the paper's example of a twice differentiable surrogate."""
+"""The quartic base, Φ(z) = a z + z⁴/12 + K: the paper's example of a twice differentiable surrogate."""
 
 import math
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from linearcore.surrogates.bases._base import Base, Half
 class QuarticBase(Base):
     """The paper's quartic base, Φ(z) = a z + z⁴/12 + K: C2, but not monotone and not Lipschitz.
 
-    Φ falls again below z = −(3a)^{1/3}, so the loss *rises* for margins beyond τ + (3a)^{1/3}: it punishes predictions
-    for being too right. Prefer `GammaBase`, which is C2, monotone and Lipschitz.
+    Φ is decreasing for z < −(3a)^{1/3}, so the loss increases for margins above τ + (3a)^{1/3}: correct predictions with a
+    large margin are penalised. Prefer `GammaBase`, which is C2, monotone and Lipschitz.
 
     Args:
         a: the slope at zero, positive.
-        constant: K; None takes the least that keeps Φ ≥ 0, which is (3a/4)(3a)^{1/3}.
+        constant: K; None: the smallest K with Φ ≥ 0, which is (3a/4)(3a)^{1/3}.
 
     Reference: the paper, section 3.1, "The condition Φ''(0) = 0 is not vacuous".
     """
@@ -39,7 +39,9 @@ class QuarticBase(Base):
         least = 0.75 * a * (3 * a) ** (1 / 3)
         constant = least if self.constant is None else self.constant
         if not (isinstance(constant, Real) and least <= constant < math.inf):
-            raise ValueError(complaint("constant", f"be at least {least:.6g}", constant, "below it the base is negative"))
+            raise ValueError(
+                complaint("constant", f"be at least {least:.6g}", constant, "a smaller one makes the base negative")
+            )
         object.__setattr__(self, "a", a)
         object.__setattr__(self, "constant", float(constant))
 
@@ -53,7 +55,7 @@ class QuarticBase(Base):
         return self.a
 
     def value(self, z: Tensor) -> Tensor:
-        # Factored, because a z + z⁴/12 is −inf + inf at z = −inf.
+        # Factored, because a z + z⁴/12 is −inf + inf = NaN at z = −inf.
         return z * (self.a + z * z * z / 12) + self.at_zero
 
     def derivative(self, z: Tensor) -> Tensor:

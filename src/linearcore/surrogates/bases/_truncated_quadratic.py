@@ -1,4 +1,4 @@
-"""Φ(z) = ½ (1 + z)₊²."""
+"""The truncated quadratic base, Φ(z) = ½ (1 + z)₊²."""
 
 import math
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from linearcore.surrogates.bases._base import Base, Half
 class TruncatedQuadraticBase(Base):
     """The truncated quadratic base, Φ(z) = ½ (1 + z)₊²: exactly zero below z = −1.
 
-    Margins beyond τ + 1 have zero loss and zero gradient, so only a sparse set of competitors is ever pushed. The
+    Margins above τ + 1 have zero loss and zero gradient, so the gradient is sparse over the competing classes. The
     Huber-smoothed hinge of width γ < 1 is this base with τ = 1 − γ and sharpness 1/γ.
     """
 

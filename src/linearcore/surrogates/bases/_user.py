@@ -1,4 +1,4 @@
-"""A base made of the user's own function."""
+"""A base from a user-defined function."""
 
 import math
 from collections.abc import Callable
@@ -17,19 +17,19 @@ _UNKNOWN = Half(slope=math.inf, curvature=math.inf)
 
 @dataclass(frozen=True, repr=False)
 class UserBase(Base):
-    """A base from a callable, checked when it is made.
+    """Base from a callable Φ, checked at construction.
 
     Args:
-        function: Φ as torch operations, elementwise on a tensor of any shape.
-        first: Φ'; None differentiates `function` by autograd.
-        second: Φ''; None differentiates Φ' by autograd.
-        left, right: facts on z ≤ 0 and z ≥ 0; left out, the constants are infinite and φ is not called C2.
-        is_monotone: Φ' ≥ 0 on z ≤ 0; without it `logodds` refuses the surrogate.
-        vanishes: Φ(z) → 0 as z → −∞. Leave it False when unsure: that costs time, never correctness.
-        name: what reports call it.
+        function: Φ, written with torch operations, elementwise on a tensor of any shape.
+        first: Φ'; None: autograd of `function`.
+        second: Φ''; None: autograd of Φ'.
+        left, right: properties on z ≤ 0 and z ≥ 0. By default the constants are infinite and `is_c2` is False.
+        is_monotone: Φ' ≥ 0 on z ≤ 0; required for `form="logodds"`.
+        vanishes: Φ(z) → 0 as z → −∞. False is always correct, but slower.
+        name: name in reports.
 
     Raises:
-        ValueError: if Φ is not convex, not C1, negative, has Φ'(0) ≤ 0, or contradicts a declared fact on a grid over
+        ValueError: if Φ is not convex, not C1, negative, has Φ'(0) ≤ 0, or violates a declared property, on a grid over
             [−30, 30].
 
     Example:
@@ -64,7 +64,9 @@ class UserBase(Base):
         if not is_elementwise:
             shape = tuple(self.value(zero).shape)
             raise TypeError(
-                complaint("function", "keep the shape of its tensor", shape, "write it with elementwise operations")
+                complaint(
+                    "function", "return a tensor of the shape of its input", shape, "write it with elementwise operations"
+                )
             )
         object.__setattr__(self, "_at_zero", float(self.value(zero)))
         object.__setattr__(self, "_slope_at_zero", float(self.derivative(zero)))
@@ -92,6 +94,6 @@ class UserBase(Base):
 
 
 def _slope(function: Callable[[Tensor], Tensor], z: Tensor) -> Tensor:
-    # torch.func and not torch.autograd, so that it composes with vmap, compile and further derivatives.
+    # torch.func instead of torch.autograd, because it composes with vmap, compile and higher derivatives.
     slope: Tensor = torch.func.grad(lambda point: function(point).sum())(z)
     return slope

@@ -1,30 +1,30 @@
-"""Networks that turn words into hidden states: `BiLSTM`, `TransformerEncoder`, and what a new one must have, `Encoder`."""
+"""Encoders that compute hidden states of words: `BiLSTM`, `TransformerEncoder`, and their base class `Encoder`."""
 
 from typing import TYPE_CHECKING, Any
 
 from linearcore._checks import one_of
 from linearcore.tagging.encoders._bilstm import BiLSTM
-from linearcore.tagging.encoders._encoder import Encoder, Numbers
+from linearcore.tagging.encoders._encoder import Encoder, WordFeatures
 
 if TYPE_CHECKING:
     from linearcore.tagging.encoders._transformer import TransformerEncoder
 
-__all__ = ["BiLSTM", "Encoder", "Numbers", "TransformerEncoder", "encoder_class"]
+__all__ = ["BiLSTM", "Encoder", "TransformerEncoder", "WordFeatures", "encoder_class"]
 
 
 def encoder_class(kind: str) -> type[Encoder]:
-    """The encoder of that name in saved models.
+    """Returns the encoder class for its name in saved models.
 
     Raises:
-        ValueError: if there is none.
+        ValueError: if the name is unknown.
     """
     one_of("encoder", kind, ("bilstm", "transformer"))
-    found: type[Encoder] = BiLSTM if kind == BiLSTM.kind else __getattr__("TransformerEncoder")
-    return found
+    encoder: type[Encoder] = BiLSTM if kind == BiLSTM.kind else __getattr__("TransformerEncoder")
+    return encoder
 
 
 def __getattr__(name: str) -> Any:
-    # transformers takes seconds to import, and not everyone has it.
+    # transformers is an optional dependency and takes seconds to import.
     if name == "TransformerEncoder":
         from linearcore.tagging.encoders._transformer import TransformerEncoder
 

@@ -1,4 +1,4 @@
-"""What the tagger asks of an encoder."""
+"""Base class of the encoders."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -7,46 +7,46 @@ from typing import Any, ClassVar, Self
 
 from torch import Tensor, nn
 
-#: A sentence as an encoder sees it: tensors on the CPU whose first dimension is the encoder's own business.
-Numbers = tuple[Tensor, ...]
+#: Features of one sentence: tensors on the CPU; their shapes depend on the encoder.
+WordFeatures = tuple[Tensor, ...]
 
 
 class Encoder(nn.Module, ABC):
-    """Hidden states (B, L, width), one for each word.
+    """Base class of encoders, which compute one hidden state per word: (B, L, width).
 
-    Three steps, so that the first is done once a sentence and not once an epoch:
+    An encoder works in three steps. The first is done once per sentence, not once per epoch.
 
-        numbers = [encoder.numbers(words) for words in sentences]       # look up, spell, cut into sub-words
-        inputs = encoder.collate(numbers, length=max(map(len, sentences)))   # tensors of one batch, padded
-        hidden = encoder(mask, **inputs)                                # mask (B, L), True at words
+        features = [encoder.featurize(words) for words in sentences]          # word indices, spelling, sub-words
+        inputs = encoder.collate(features, length=max(map(len, sentences)))   # padded tensors of a batch
+        hidden = encoder(mask, **inputs)                                      # mask (B, L), True at words
 
-    What stands at positions that are off in `mask` is arbitrary, and finite.
+    Hidden states where `mask` is False are arbitrary but finite.
 
     Attributes:
-        kind: its name in saved models and on the command line.
-        width: of the hidden states.
+        kind: name of the encoder in saved models and on the command line.
+        width: size of a hidden state.
     """
 
     kind: ClassVar[str]
     width: int
 
     @abstractmethod
-    def numbers(self, words: Sequence[str]) -> Numbers:
-        """A sentence as tensors. Words may be anything, also what training has never seen."""
+    def featurize(self, words: Sequence[str]) -> WordFeatures:
+        """Returns the features of a sentence. Words may be unknown, that is, not in the training data."""
 
     @abstractmethod
-    def collate(self, sentences: Sequence[Numbers], length: int) -> dict[str, Tensor]:
-        """The keyword arguments of `forward` for a batch, on the CPU, padded to `length` words."""
+    def collate(self, sentences: Sequence[WordFeatures], length: int) -> dict[str, Tensor]:
+        """Returns the keyword arguments of `forward` for a batch, on the CPU, padded to `length` words."""
 
     @abstractmethod
     def save(self, folder: Path) -> dict[str, Any]:
-        """Writes what it needs besides weights, if anything, into `folder`; returns JSON values that `load` takes."""
+        """Writes files other than weights, such as a tokenizer, into `folder`; returns JSON values for `load`."""
 
     @classmethod
     @abstractmethod
     def load(cls, folder: Path, settings: dict[str, Any]) -> Self:
-        """The same encoder with weights yet to be filled in.
+        """Returns the encoder with weights that are not loaded yet.
 
         Raises:
-            ValueError, OSError: if the settings or the files are not what `save` wrote.
+            ValueError, OSError: if the settings or the files are not those of `save`.
         """

@@ -1,4 +1,4 @@
-"""Sentences of sub-words, cut into rows that a transformer can take."""
+"""Splits sentences of sub-words into rows of at most the maximum length of a transformer."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,9 +12,9 @@ class Rows(NamedTuple):
     """A sentence as one or more rows of sub-words.
 
     Attributes:
-        numbers: (T,) all rows one after the other, special tokens included.
-        lengths: (R,) of the rows.
-        places: (L, 2) of each word's first sub-word: its row and its position there.
+        numbers: (T,) token ids of all rows, concatenated, with special tokens.
+        lengths: (R,) lengths of the rows.
+        places: (L, 2) row and position of each word's first sub-word.
     """
 
     numbers: Tensor
@@ -22,24 +22,27 @@ class Rows(NamedTuple):
     places: Tensor
 
 
-def cut_into_rows(pieces: Sequence[Sequence[int]], before: Sequence[int], after: Sequence[int], room: int | None) -> Rows:
-    """Rows of whole words, each as full as it gets, between special tokens.
+def cut_into_rows(
+    pieces: Sequence[Sequence[int]], before: Sequence[int], after: Sequence[int], max_tokens: int | None
+) -> Rows:
+    """Splits a sentence at word boundaries into rows and adds special tokens to each row.
 
     Args:
-        pieces: the sub-words of each word, at least one.
+        pieces: the sub-words of each word, at least one per word.
         before, after: special tokens around each row.
-        room: sub-words of a row, special ones not counted; None is any number. A word with more is cut off there.
+        max_tokens: maximum number of sub-words of a row without special tokens; None is no limit. A word with more
+            sub-words is truncated.
 
     Example:
-        >>> rows = cut_into_rows([[5], [6, 7], [8]], before=[1], after=[2], room=3)
+        >>> rows = cut_into_rows([[5], [6, 7], [8]], before=[1], after=[2], max_tokens=3)
         >>> rows.numbers.tolist(), rows.lengths.tolist(), rows.places.tolist()
         ([1, 5, 6, 7, 2, 1, 8, 2], [5, 3], [[0, 1], [0, 2], [1, 1]])
     """
     rows: list[list[int]] = [list(before)]
     places = []
     for piece in pieces:
-        piece = piece[:room]
-        if room is not None and len(rows[-1]) - len(before) + len(piece) > room:
+        piece = piece[:max_tokens]
+        if max_tokens is not None and len(rows[-1]) - len(before) + len(piece) > max_tokens:
             rows[-1] += after
             rows.append(list(before))
         places.append((len(rows) - 1, len(rows[-1])))
@@ -53,25 +56,25 @@ def cut_into_rows(pieces: Sequence[Sequence[int]], before: Sequence[int], after:
 
 
 def collate_rows(sentences: Sequence[Rows], length: int, padding: int) -> dict[str, Tensor]:
-    """All rows of a batch, padded, and where among them each word is.
+    """Pads the rows of a batch and computes the index of each word's first sub-word.
 
     Args:
-        sentences: as `cut_into_rows` gives them.
-        length: L, to which words are padded.
-        padding: the number of the padding token.
+        sentences: results of `cut_into_rows`.
+        length: number of words L to which sentences are padded.
+        padding: id of the padding token.
 
     Returns:
         `input_ids` and `attention_mask` (rows, T), and `index` (B, L): row · T + position of each word's first sub-word, 0
-        where there is no word.
+        at padding.
 
     Example:
-        >>> rows = cut_into_rows([[5], [6, 7], [8]], before=[1], after=[2], room=3)
+        >>> rows = cut_into_rows([[5], [6, 7], [8]], before=[1], after=[2], max_tokens=3)
         >>> collate_rows([rows, rows], length=3, padding=0)["index"]
         tensor([[ 1,  2,  6],
                 [11, 12, 16]])
     """
     parts = [part for sentence in sentences for part in sentence.numbers.split(sentence.lengths.tolist())]
-    # A model without special tokens has a row of nothing for a sentence of nothing; one column must be there.
+    # Without special tokens an empty sentence is an empty row; the extra row ensures at least one column.
     numbers = pad_sequence([*parts, torch.zeros(1, dtype=torch.int32)], batch_first=True, padding_value=padding)[:-1]
     lengths = torch.cat([sentence.lengths for sentence in sentences])
     width = numbers.shape[1]

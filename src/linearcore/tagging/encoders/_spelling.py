@@ -1,21 +1,20 @@
-"""What a word looks like, as a few numbers: its ends and beginnings, and its shape, hashed."""
+"""Spelling features of a word: hashed prefixes, suffixes and shape."""
 
 import zlib
 from functools import lru_cache
 
-#: Endings and beginnings of up to so many characters. Inflection is mostly at the end.
-ENDINGS, BEGINNINGS = 6, 3
-#: How many numbers a word has: itself in lower case, its endings, beginnings, and its shape.
-FEATURES = 1 + ENDINGS + BEGINNINGS + 1
-_SHAPE = 6
+#: Maximum lengths of suffixes and prefixes. Inflection is mostly in the suffix.
+MAX_SUFFIX, MAX_PREFIX = 6, 3
+#: Number of features of a word: the word in lower case, its suffixes and prefixes, and its shape.
+FEATURES = 1 + MAX_SUFFIX + MAX_PREFIX + 1
+_MAX_SHAPE = 12
 
 
 @lru_cache(maxsize=2**17)
 def spelling(word: str, buckets: int) -> tuple[int, ...]:
-    """`FEATURES` numbers from 1 to `buckets`; 0 where the word is too short for a feature.
+    """Returns `FEATURES` hash values from 1 to `buckets`; 0 if the word is too short for a feature.
 
-    Words that training has never seen share endings and shapes with those that it has. Python's own hash differs from run to
-    run, so CRC-32 it is.
+    Unknown words share suffixes and shapes with known ones. CRC-32 is used, because Python's `hash` differs between runs.
 
     Example:
         >>> spelling("sings", 1000)[:3] == spelling("rings", 1000)[:3]
@@ -23,25 +22,25 @@ def spelling(word: str, buckets: int) -> tuple[int, ...]:
         >>> spelling("sings", 1000)[1:5] == spelling("rings", 1000)[1:5]  # s, gs, ngs, ings
         True
     """
-    low = word.lower()
-    ends = [low[-size:] if len(low) >= size else "" for size in range(1, ENDINGS + 1)]
-    starts = [low[:size] if len(low) >= size else "" for size in range(1, BEGINNINGS + 1)]
-    return tuple(_bucket(kind, text, buckets) for kind, text in enumerate([low, *ends, *starts, shape(word)]))
+    lower = word.lower()
+    suffixes = [lower[-size:] if len(lower) >= size else "" for size in range(1, MAX_SUFFIX + 1)]
+    prefixes = [lower[:size] if len(lower) >= size else "" for size in range(1, MAX_PREFIX + 1)]
+    return tuple(_bucket(kind, text, buckets) for kind, text in enumerate([lower, *suffixes, *prefixes, shape(word)]))
 
 
 def shape(word: str) -> str:
-    """Capital letters as X, small ones as x, digits as 0, runs of the same cut to two; the rest as it is.
+    """Replaces capital letters by X, other letters by x and digits by 0, and shortens runs of one character to two.
 
     Example:
         >>> shape("McDonald's"), shape("1984"), shape("U.S.")
         ("XxXxx'x", '00', 'X.X.')
     """
-    found: list[str] = []
-    for sign in word:
-        kind = "X" if sign.isupper() else "x" if sign.isalpha() else "0" if sign.isdigit() else sign
-        if found[-2:] != [kind, kind]:
-            found.append(kind)
-    return "".join(found[: 2 * _SHAPE])
+    kinds: list[str] = []
+    for character in word:
+        kind = "X" if character.isupper() else "x" if character.isalpha() else "0" if character.isdigit() else character
+        if kinds[-2:] != [kind, kind]:
+            kinds.append(kind)
+    return "".join(kinds[:_MAX_SHAPE])
 
 
 def _bucket(kind: int, text: str, buckets: int) -> int:

@@ -1,4 +1,4 @@
-"""A pre-trained transformer over sub-words."""
+"""Pre-trained Hugging Face transformer as an encoder."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,8 +9,8 @@ from torch import Tensor
 
 from linearcore._checks import complaint
 from linearcore._extras import require
-from linearcore.tagging._pretrained import empty_encoder, in_one_line, pretrained_encoder, pretrained_tokenizer
-from linearcore.tagging.encoders._encoder import Encoder, Numbers
+from linearcore.tagging._pretrained import empty_encoder, one_line_errors, pretrained_encoder, pretrained_tokenizer
+from linearcore.tagging.encoders._encoder import Encoder, WordFeatures
 from linearcore.tagging.encoders._rows import Rows, collate_rows, cut_into_rows
 
 if TYPE_CHECKING:
@@ -18,22 +18,21 @@ if TYPE_CHECKING:
 
 
 class TransformerEncoder(Encoder):
-    """Any encoder of Hugging Face; a word's hidden state is that of its first sub-word.
+    """Hugging Face encoder; the hidden state of a word is that of its first sub-word.
 
-    A sentence with more sub-words than the model has positions is cut at a border of words into several rows, so that every
-    word has a hidden state; a row sees nothing of the others. Sub-words of a single word that has more than a row holds are
-    left out from there on.
+    A sentence with more sub-words than the model has positions is split at word boundaries into several rows, so every word
+    has a hidden state; attention does not cross rows. A word with more sub-words than a row holds is truncated.
 
-    `TransformerEncoder.from_pretrained(path)` reads a folder or downloads from the hub. Prefer `BiLSTM` where no
-    pre-trained model knows the language, or where seconds of a CPU are what there is.
+    `TransformerEncoder.from_pretrained(path)` loads a folder or downloads from the hub. Prefer `BiLSTM` if there is no
+    pre-trained model for the language, or to train on a CPU.
 
     Args:
-        model: gives hidden states as `last_hidden_state`.
-        tokenizer: its tokenizer, a fast one.
-        max_length: sub-words of a row, special ones included; None is the model's number of positions.
+        model: a model that returns `last_hidden_state`.
+        tokenizer: its fast tokenizer.
+        max_length: sub-words per row, including special tokens; None is the model's number of positions.
 
     Raises:
-        ValueError: if `max_length` leaves no room for a word, or is more than the model has.
+        ValueError: if `max_length` is too small for one word, or larger than the model's number of positions.
 
     Cost: that of the model, for the rows of a batch padded to the longest.
     """
@@ -47,60 +46,60 @@ class TransformerEncoder(Encoder):
         self.model = model
         self.tokenizer = tokenizer
         self.width = int(model.config.hidden_size)
-        self._before, self._after = _special(tokenizer)
+        self._before, self._after = _special_tokens(tokenizer)
         self._unknown = next(
-            # Byte-level tokenizers may have no unknown token; what stands for a word of nothing hardly matters then.
+            # Token for a word without sub-words; byte-level tokenizers may have no unknown token.
             (number for number in (tokenizer.unk_token_id, tokenizer.pad_token_id) if number is not None),
             0,
         )
-        most = _positions(model, tokenizer)
-        least = len(self._before) + len(self._after) + 1
-        if max_length is not None and not least <= max_length <= (most or max_length):
-            must = f"be between {least} and the model's {most or 'positions'}"
-            raise ValueError(complaint("max_length", must, max_length, "leave it out to use all positions"))
-        self.max_length = most if max_length is None else max_length
+        max_positions = _max_positions(model, tokenizer)
+        min_length = len(self._before) + len(self._after) + 1
+        if max_length is not None and not min_length <= max_length <= (max_positions or max_length):
+            must = f"be between {min_length} and the model's {max_positions or 'number of'} positions"
+            raise ValueError(complaint("max_length", must, max_length, "omit it to use all positions"))
+        self.max_length = max_positions if max_length is None else max_length
 
     @classmethod
     def from_pretrained(cls, path: str | Path, *, max_length: int | None = None) -> Self:
-        """The model and the tokenizer of a local folder, or of a name on the hub. No pickle, no foreign code.
+        """Loads model and tokenizer from a local folder or the hub, without pickle and without remote code.
 
         Raises:
             MissingExtraError: if transformers is not installed.
-            ValueError: in one line, if there is no such model, or its tokenizer is not fast.
+            ValueError: if there is no such model, or its tokenizer is not fast.
         """
         return cls(pretrained_encoder(path), pretrained_tokenizer(path), max_length=max_length)
 
-    def numbers(self, words: Sequence[str]) -> Numbers:
-        """The sub-words of all rows one after the other, the rows' lengths, and the place of each word's first sub-word."""
+    def featurize(self, words: Sequence[str]) -> WordFeatures:
+        """Returns the token ids of all rows, the lengths of the rows, and the position of each word's first sub-word."""
         pieces = self._pieces(words)
-        room = None if self.max_length is None else self.max_length - len(self._before) - len(self._after)
-        return tuple(cut_into_rows(pieces, self._before, self._after, room))
+        max_tokens = None if self.max_length is None else self.max_length - len(self._before) - len(self._after)
+        return tuple(cut_into_rows(pieces, self._before, self._after, max_tokens))
 
     def _pieces(self, words: Sequence[str]) -> list[list[int]]:
-        """The sub-words of each word, at least one."""
-        # Half a surrogate pair is no character, and the tokenizer would not take it.
-        given = [word.encode("utf-8", "replace").decode("utf-8") for word in words]
-        pieces: list[list[int]] = [[] for _ in given]
-        if not given:
+        """Returns the sub-words of each word, at least one per word."""
+        # The tokenizer does not accept unpaired surrogates.
+        texts = [word.encode("utf-8", "replace").decode("utf-8") for word in words]
+        pieces: list[list[int]] = [[] for _ in texts]
+        if not texts:
             return pieces
-        # Not verbose: that a sentence is too long for one row is no news here.
-        found = self.tokenizer(given, is_split_into_words=True, add_special_tokens=False, truncation=False, verbose=False)
-        for number, word in zip(found["input_ids"], found.word_ids(), strict=True):
+        # verbose=False: no warning about sentences that are too long for one row.
+        encoding = self.tokenizer(texts, is_split_into_words=True, add_special_tokens=False, truncation=False, verbose=False)
+        for number, word in zip(encoding["input_ids"], encoding.word_ids(), strict=True):
             pieces[word].append(number)
         return [piece or [self._unknown] for piece in pieces]
 
-    def collate(self, sentences: Sequence[Numbers], length: int) -> dict[str, Tensor]:
-        """`input_ids` and `attention_mask` (rows, sub-words), and `index` (B, length), from a word into the two."""
+    def collate(self, sentences: Sequence[WordFeatures], length: int) -> dict[str, Tensor]:
+        """Returns `input_ids` and `attention_mask` (rows, sub-words), and the `index` (B, length) of first sub-words."""
         pad = self.tokenizer.pad_token_id
         return collate_rows([Rows(*sentence) for sentence in sentences], length, 0 if pad is None else pad)
 
     def forward(self, mask: Tensor, *, input_ids: Tensor, attention_mask: Tensor, index: Tensor) -> Tensor:
-        """(B, L, width): the hidden state of each word's first sub-word; that of some sub-word where `mask` is off."""
+        """Returns the hidden state (B, L, width) of each word's first sub-word; arbitrary where `mask` is False."""
         states: Tensor = self.model(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
         return states.flatten(0, 1)[index]
 
     def save(self, folder: Path) -> dict[str, Any]:
-        """Writes the model's configuration and the tokenizer as JSON into `folder`, which nobody else uses; no weights."""
+        """Writes the model's configuration and the tokenizer as JSON into `folder`; weights are not written."""
         self.model.config.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder, legacy_format=False)
         return {"max_length": self.max_length}
@@ -111,32 +110,32 @@ class TransformerEncoder(Encoder):
         from transformers import AutoConfig
 
         if not (folder / "config.json").is_file():
-            advice = "save the tagger again, or copy all of its folder"
-            raise ValueError(complaint("folder", "hold config.json of a transformer", "none", advice))
-        with in_one_line(folder):
+            advice = "save the tagger again, or copy the whole folder"
+            raise ValueError(complaint("folder", "contain config.json of a transformer", "none", advice))
+        with one_line_errors(folder):
             config = AutoConfig.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
         tokenizer = pretrained_tokenizer(folder)
-        # Every weight will be overwritten: drawing them is no reason to move the caller's random numbers.
+        # All weights will be overwritten, so their initialisation must not change the caller's random state.
         with torch.random.fork_rng(devices=[]):
             model = empty_encoder(config)
         return cls(model, tokenizer, max_length=settings.get("max_length"))
 
 
-def _special(tokenizer: "PreTrainedTokenizerFast") -> tuple[list[int], list[int]]:
-    """The special tokens before and after a text, such as [CLS] and [SEP]."""
-    found = tokenizer(["a"], is_split_into_words=True)
-    numbers, words = found["input_ids"], found.word_ids()
-    inside = [place for place, word in enumerate(words) if word is not None]
+def _special_tokens(tokenizer: "PreTrainedTokenizerFast") -> tuple[list[int], list[int]]:
+    """Returns the special tokens before and after a text, such as [CLS] and [SEP]."""
+    encoding = tokenizer(["a"], is_split_into_words=True)
+    token_ids, words = encoding["input_ids"], encoding.word_ids()
+    inside = [position for position, word in enumerate(words) if word is not None]
     first, last = (inside[0], inside[-1]) if inside else (len(words), len(words))
-    return numbers[:first], numbers[last + 1 :]
+    return token_ids[:first], token_ids[last + 1 :]
 
 
-def _positions(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast") -> int | None:
-    """How many sub-words the model takes; None if nothing says so."""
-    most = getattr(model.config, "max_position_embeddings", None)
+def _max_positions(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast") -> int | None:
+    """Returns the maximum number of sub-words of the model; None if it is unknown."""
+    max_positions = getattr(model.config, "max_position_embeddings", None)
     table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
     padding = getattr(table, "padding_idx", None)
-    if most is not None and padding is not None:
-        most -= padding + 1  # RoBERTa and its kin count positions from behind that of padding.
-    known = [limit for limit in (most, tokenizer.model_max_length) if limit is not None and 0 < limit < 10**9]
-    return min(known, default=None)
+    if max_positions is not None and padding is not None:
+        max_positions -= padding + 1  # In RoBERTa and similar models positions start after the padding index.
+    limits = [limit for limit in (max_positions, tokenizer.model_max_length) if limit is not None and 0 < limit < 10**9]
+    return min(limits, default=None)

@@ -2,8 +2,8 @@
 
     model = ChainForTokenClassification.from_encoder(path, labels=["O", "B-PER", "I-PER"], loss="lc")
 
-is a `PreTrainedModel` for `Trainer`, `pipeline` and, after `register()`, the Auto classes. The argmax that they take is the
-decoded sequence, so that nothing else has to know of the chain. Importing this package imports transformers.
+The model is a `PreTrainedModel` for `Trainer`, `pipeline` and, after `register()`, the Auto classes. The argmax of its
+logits is the decoded sequence, so these classes need no change. Importing this package imports transformers.
 """
 
 from linearcore._extras import require

@@ -1,4 +1,4 @@
-"""What a chain for token classification is made of, as transformers saves it."""
+"""Configuration of a chain for token classification, in the format of transformers."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, fields
@@ -8,22 +8,22 @@ from transformers import AutoConfig, PretrainedConfig
 
 from linearcore.forms import FORMS
 from linearcore.heads import ChainHead
-from linearcore.tagging._heads import ChainSettings, check_share
+from linearcore.tagging._heads import ChainSettings, check_fraction
 
 _OPTIONS = tuple(option.name for option in fields(ChainSettings))
 
 
 class ChainConfig(PretrainedConfig):
-    """An encoder's configuration, and what stands on top of it. JSON in and out; no option is ignored.
+    """Configuration of an encoder and the chain head on top of it. Unknown options are errors.
 
     Args:
         encoder: the configuration of the encoder, or a dictionary of it with its `model_type`.
-        dropout: of the hidden states.
-        others: the loss and the options of its head, as in `linearcore.tagging.ChainSettings`: loss, rank, unary, sharpness,
-            beam, surrogate, form, normalize, constraints; and those of every PretrainedConfig: num_labels, id2label, …
+        dropout: dropout of the hidden states.
+        others: the loss and the options of its head, as in `linearcore.tagging.ChainSettings` (loss, rank, unary, sharpness,
+            beam, surrogate, form, normalize, constraints), and the options of PretrainedConfig (num_labels, id2label, …).
 
     Raises:
-        TypeError, ValueError: if an option is none that there is, or is one that the loss has no use for.
+        TypeError, ValueError: if an option is unknown, or the loss does not accept it.
 
     Example:
         >>> config = ChainConfig(loss="crf", num_labels=3, id2label={0: "O", 1: "B-X", 2: "I-X"}, constraints="bio")
@@ -32,16 +32,15 @@ class ChainConfig(PretrainedConfig):
     """
 
     model_type = "linearcore-chain"
-    # Which attributes are configurations themselves: transformers hands on to them how attention is computed.
+    # Attributes that are configurations; transformers passes the attention implementation on to them.
     sub_configs: ClassVar[dict[str, Any]] = {"encoder": AutoConfig}
 
     def __init__(
         self, encoder: PretrainedConfig | Mapping[str, Any] | None = None, dropout: float = 0.1, **others: Any
     ) -> None:
-        given = {name: others.pop(name) for name in _OPTIONS if name in others}
-        settings = ChainSettings(**given)
-        check_share("dropout", dropout)
-        # First: it says how attention is computed to the configurations in it, and would forget what the encoder says.
+        settings = ChainSettings(**{name: others.pop(name) for name in _OPTIONS if name in others})
+        check_fraction("dropout", dropout)
+        # Before `encoder` is set, because it would overwrite the encoder's attention implementation.
         super().__init__(**others)
         self.encoder: PretrainedConfig | None = AutoConfig.for_model(**encoder) if isinstance(encoder, Mapping) else encoder
         self.dropout = dropout
@@ -50,18 +49,18 @@ class ChainConfig(PretrainedConfig):
 
     @classmethod
     def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> "ChainConfig":
-        """As in transformers. A form without `normalize` was saved when a form's name meant the sum."""
+        """Returns the configuration, as in transformers. A form without `normalize`, from an earlier version, is a sum."""
         if config_dict.get("form") is not None:
             config_dict = {"normalize": False, **config_dict}
-        found: ChainConfig = super().from_dict(config_dict, **kwargs)
-        return found
+        config: ChainConfig = super().from_dict(config_dict, **kwargs)
+        return config
 
     def to_dict(self) -> dict[str, Any]:
-        """As in transformers, with `normalize` written out: what a name means may change, what was trained does not."""
-        found: dict[str, Any] = super().to_dict()
-        if found.get("form") is not None and found.get("normalize") is None:
-            found["normalize"] = FORMS[found["form"]].is_mean
-        return found
+        """Returns a dictionary, as in transformers, that always has `normalize`, so a new default has no effect on it."""
+        values: dict[str, Any] = super().to_dict()
+        if values.get("form") is not None and values.get("normalize") is None:
+            values["normalize"] = FORMS[values["form"]].is_mean
+        return values
 
     @property
     def settings(self) -> ChainSettings:
@@ -74,13 +73,13 @@ class ChainConfig(PretrainedConfig):
         return [self.id2label[index] for index in range(self.num_labels)]
 
     @property
-    def width(self) -> int:
-        """Of the beam that decodes; 0 is exact search."""
-        return self.settings.width(self.num_labels)
+    def beam_width(self) -> int:
+        """Beam width of the decoder; 0 is exact search."""
+        return self.settings.beam_width(self.num_labels)
 
     def head(self) -> ChainHead | None:
-        """The head on top, with fresh scores; None for token cross-entropy.
+        """Returns a new head, or None for token cross-entropy.
 
-        Any position may be off, as [CLS] is, and labels are looked at: wrong ones are an error and not a wrong number.
+        Any position may be masked out, such as [CLS]. Labels are validated, so wrong labels raise an error.
         """
         return self.settings.make_chain(self.labels, strict_mask=False)

@@ -1,4 +1,4 @@
-"""An encoder of Hugging Face with a chain on top."""
+"""Hugging Face model for token classification with a chain head."""
 
 import warnings
 from collections.abc import Sequence
@@ -17,29 +17,29 @@ from linearcore._checks import complaint
 from linearcore._typing import compute_dtype
 from linearcore.tagging._heads import ChainSettings
 from linearcore.tagging._model import IGNORED
-from linearcore.tagging._pretrained import empty_encoder, in_one_line, pretrained_encoder, pretrained_tokenizer
+from linearcore.tagging._pretrained import empty_encoder, one_line_errors, pretrained_encoder, pretrained_tokenizer
 from linearcore.tagging.hugging_face._config import ChainConfig
 from linearcore.tagging.hugging_face._local_logits import best_labels, local_logits
 from linearcore.tagging.hugging_face._word_starts import kinds_of_tokens, kinds_without_tokenizer, word_starts
 
 
 class ChainForTokenClassification(PreTrainedModel):
-    """Token classification whose labels know their neighbours, for Trainer, pipeline and everything that takes an argmax.
+    """Token classification with a chain head, for Trainer, pipeline and other code that uses the argmax of logits.
 
-    Emissions are a projection of the encoder's last hidden states; on top is one of linearcore's chain heads. Labels sit at
-    the *sites* of a text, usually the first sub-word of each word: where `labels` is not −100, where `word_mask` says so,
-    or else where a word begins according to the vocabulary.
+    Emissions are a linear projection of the encoder's last hidden states. Labels are at the *sites* of a text, usually the
+    first sub-word of each word: the positions where `labels` is not −100, else those in `word_mask`, else the positions
+    where a word starts according to the vocabulary.
 
     In eval mode the logits are the scores of changing one label of the decoded sequence (`local_logits`), and their argmax
-    *is* that sequence. In training mode nothing is decoded, which would be slow, and the logits are the emissions. Prefer
-    `loss="ce"`, or transformers' own classes, where labels do not depend on their neighbours: there is nothing to decode.
+    is this sequence. In training mode nothing is decoded, because it is slow, and the logits are the emissions. Prefer
+    `loss="ce"` or transformers' own classes if labels do not depend on their neighbours.
 
     Args:
-        config: what it is made of.
-        encoder: with weights already in it; None makes one whose weights are yet to be read or trained.
+        config: the configuration.
+        encoder: an encoder with weights; None creates one with random weights.
 
     Attributes:
-        token_kinds: (vocabulary,) int8, which tokens begin words; saved with the weights.
+        token_kinds: (vocabulary,) int8, which tokens start a word; saved with the weights.
     """
 
     config_class = ChainConfig
@@ -47,24 +47,24 @@ class ChainForTokenClassification(PreTrainedModel):
     base_model_prefix = "encoder"
     main_input_name = "input_ids"
     supports_gradient_checkpointing = True
-    # Attention is the encoder's: it refuses what it cannot do.
+    # The encoder raises an error for an attention implementation that it does not support.
     _supports_sdpa = _supports_flash_attn = _supports_flash_attn_2 = _supports_flex_attn = True
     _supports_attention_backend = True
-    # For Trainer: `forward` takes the number of labels of all batches that make one step, and divides by it.
+    # For Trainer: `forward` divides by the number of labels of all batches of a step (gradient accumulation).
     accepts_loss_kwargs = True
     token_kinds: Tensor
 
     def __init__(self, config: ChainConfig, encoder: PreTrainedModel | None = None) -> None:
         super().__init__(config)
         if config.encoder is None:
-            advice = "begin with ChainForTokenClassification.from_encoder"
-            raise ValueError(complaint("config", "hold the configuration of an encoder", "none", advice))
+            advice = "use ChainForTokenClassification.from_encoder"
+            raise ValueError(complaint("config", "contain the configuration of an encoder", "none", advice))
         self.encoder = empty_encoder(config.encoder) if encoder is None else encoder
         self.dropout = nn.Dropout(config.dropout)
         self.projection = nn.Linear(config.encoder.hidden_size, config.num_labels)
         self.head = config.head()
         self.register_buffer("token_kinds", kinds_without_tokenizer(config.encoder, self._vocabulary))
-        self.post_init()  # Draws the weights of all parts that were not made by transformers, which marks its own.
+        self.post_init()  # Initialises the modules that transformers has not initialised already.
 
     @classmethod
     def from_encoder(
@@ -76,26 +76,26 @@ class ChainForTokenClassification(PreTrainedModel):
         dropout: float = 0.1,
         **options: Any,
     ) -> Self:
-        """A pre-trained encoder with a fresh projection and head, to be trained.
+        """Returns a pre-trained encoder with a new projection and head, to be fine-tuned.
 
         Args:
             path: a local folder, or a name on the hub; weights are read from safetensors only.
-            tokenizer: says which tokens begin a word; None is that of `path`, and without one there every token is a word.
-            labels: their names, in the order of their indices.
-            dropout: of the hidden states.
-            options: the loss and those of its head, as in `linearcore.tagging.ChainSettings`.
+            tokenizer: determines which tokens start a word; None uses that of `path`. Without one, every token is a word.
+            labels: names of the labels, in the order of their indices.
+            dropout: dropout of the hidden states.
+            options: the loss and the options of its head, as in `linearcore.tagging.ChainSettings`.
 
         Raises:
-            TypeError: if there is no such option.
-            ValueError: in one line, if there is no such encoder, or if an option or a label is wrong.
+            TypeError: if an option is unknown.
+            ValueError: if there is no such encoder, or an option or a label is not valid.
         """
         names = list(labels)
         if not names or len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
-            must, advice = "be different names, at least one", "list them in the order of their indices"
+            must, advice = "be at least one name, all different", "list them in the order of their indices"
             raise ValueError(complaint("labels", must, repr(names[:10]), advice))
-        numbers = {name: index for index, name in enumerate(names)}
-        chosen = asdict(ChainSettings(**options))
-        config = ChainConfig(None, dropout, id2label=dict(enumerate(names)), label2id=numbers, **chosen)
+        label2id = {name: index for index, name in enumerate(names)}
+        settings = asdict(ChainSettings(**options))
+        config = ChainConfig(None, dropout, id2label=dict(enumerate(names)), label2id=label2id, **settings)
         encoder = pretrained_encoder(path)
         config.encoder = encoder.config
         model = cls(config, encoder)
@@ -103,25 +103,25 @@ class ChainForTokenClassification(PreTrainedModel):
             try:
                 tokenizer = pretrained_tokenizer(path)
             except ValueError as error:
-                warnings.warn(f"every token is taken for a word, for there is no tokenizer: {error}", stacklevel=2)
+                warnings.warn(f"every token is treated as a word, because there is no tokenizer: {error}", stacklevel=2)
         if tokenizer is not None:
             model.use_tokenizer(tokenizer)
         return model
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: str | PathLike[str] | None, *args: Any, **options: Any) -> Self:
-        """What `save_pretrained` wrote; options as for every PreTrainedModel.
+        """Loads a model that `save_pretrained` wrote; options as in every PreTrainedModel.
 
         Raises:
-            ValueError: in one line, if it is something else.
+            ValueError: if the folder or name is not such a model.
         """
         options.setdefault("use_safetensors", True)
-        path, must = pretrained_model_name_or_path, "be a folder or name of a saved chain"
-        with in_one_line(path, must, "other encoders go into `from_encoder`"):
-            found: Any = super().from_pretrained(path, *args, **options)
-        (found[0] if isinstance(found, tuple) else found)._restore_rules()
-        loaded: Self = found
-        return loaded
+        path, must = pretrained_model_name_or_path, "be a folder or name of a saved ChainForTokenClassification"
+        with one_line_errors(path, must, "use `from_encoder` for other encoders"):
+            loaded: Any = super().from_pretrained(path, *args, **options)
+        (loaded[0] if isinstance(loaded, tuple) else loaded)._restore_constraints()
+        model: Self = loaded
+        return model
 
     def forward(
         self,
@@ -137,30 +137,30 @@ class ChainForTokenClassification(PreTrainedModel):
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
     ) -> TokenClassifierOutput | tuple[Tensor, ...]:
-        """Loss and logits.
+        """Returns loss and logits.
 
         Args:
-            input_ids, attention_mask, token_type_ids, position_ids: (B, T), as the encoder takes them.
-            labels: (B, T), −100 where there is none.
-            word_mask: (B, T), on at the first token of each word; None is where `labels` are, or else what the vocabulary
-                says. It says where to decode; the loss is over all labels.
-            num_items_in_batch: the loss is a sum divided by this; None is the number of labels here.
-            decode_logits: logits whose argmax is the decoded sequence; None in eval mode, not in training.
-            output_attentions, output_hidden_states, return_dict: as for every model.
+            input_ids, attention_mask, token_type_ids, position_ids: (B, T), inputs of the encoder.
+            labels: (B, T), −100 at positions without a label.
+            word_mask: (B, T), True at the first token of each word, where labels are decoded; None uses the positions of
+                `labels`, or else the vocabulary. The loss always includes all labels.
+            num_items_in_batch: divisor of the summed loss; None is the number of labels in this batch.
+            decode_logits: return logits whose argmax is the decoded sequence; None is True in eval mode only.
+            output_attentions, output_hidden_states, return_dict: as in every transformers model.
 
         Returns:
-            `loss`, None without labels: a mean over labels; `logits` (B, T, |Y|), in float32 at least.
+            `loss`, the mean over labels, or None without labels; `logits` (B, T, |Y|) in float32 or float64.
         """
-        asked = {"output_attentions": output_attentions, "output_hidden_states": output_hidden_states}
-        emissions, states = self._emissions(input_ids, attention_mask, token_type_ids, position_ids, **asked)
+        outputs = {"output_attentions": output_attentions, "output_hidden_states": output_hidden_states}
+        emissions, states = self._emissions(input_ids, attention_mask, token_type_ids, position_ids, **outputs)
         loss = None if labels is None else self._loss(emissions, labels, num_items_in_batch)
         logits = emissions
         if self.head is not None and (not self.training if decode_logits is None else decode_logits):
             sites = labels != IGNORED if word_mask is None and labels is not None else None
             sites = self.sites(input_ids, attention_mask, word_mask) if sites is None else sites
             with torch.autocast(emissions.device.type, enabled=False):
-                found = best_labels(self.head, emissions, sites, self.config.width)
-                logits = local_logits(self.head, emissions, sites, found)
+                best = best_labels(self.head, emissions, sites, self.config.beam_width)
+                logits = local_logits(self.head, emissions, sites, best)
         output = TokenClassifierOutput(
             loss=loss,
             logits=logits,
@@ -178,21 +178,23 @@ class ChainForTokenClassification(PreTrainedModel):
         position_ids: Tensor | None = None,
         word_mask: Tensor | None = None,
     ) -> list[list[str]]:
-        """The names of the best labels, one for each site of each text; arguments as in `forward`."""
+        """Returns the names of the best labels, one per site of each text; arguments as in `forward`."""
         emissions, _ = self._emissions(input_ids, attention_mask, token_type_ids, position_ids)
         sites, names = self.sites(input_ids, attention_mask, word_mask), self.config.labels
-        found = emissions.argmax(-1) if self.head is None else best_labels(self.head, emissions, sites, self.config.width)
-        return [[names[label] for label in row[on].tolist()] for row, on in zip(found, sites, strict=True)]
+        best = (
+            emissions.argmax(-1) if self.head is None else best_labels(self.head, emissions, sites, self.config.beam_width)
+        )
+        return [[names[label] for label in row[on].tolist()] for row, on in zip(best, sites, strict=True)]
 
     def sites(self, input_ids: Tensor, attention_mask: Tensor | None = None, word_mask: Tensor | None = None) -> Tensor:
-        """(B, T) booleans: where labels sit in a text that has none yet."""
+        """Returns a (B, T) mask of the positions of labels, for texts without labels."""
         return word_starts(self.token_kinds, input_ids, attention_mask) if word_mask is None else word_mask.bool()
 
     def use_tokenizer(self, tokenizer: PreTrainedTokenizerBase) -> None:
-        """Learns from a vocabulary which tokens begin a word; saved with the model.
+        """Sets which tokens start a word from the vocabulary of a tokenizer; saved with the model.
 
         Raises:
-            ValueError: if it marks the ends of words, or is not the encoder's.
+            ValueError: if the tokenizer marks the ends of words, or does not belong to the encoder.
         """
         self.token_kinds.copy_(kinds_of_tokens(tokenizer, self._vocabulary))
 
@@ -207,16 +209,16 @@ class ChainForTokenClassification(PreTrainedModel):
         attention_mask: Tensor | None,
         token_type_ids: Tensor | None,
         position_ids: Tensor | None,
-        **asked: bool | None,
+        **outputs: bool | None,
     ) -> tuple[Tensor, Any]:
-        """(B, T, |Y|), and all that the encoder gives. What is None is not passed on: not every encoder knows all."""
-        given = {"attention_mask": attention_mask, "token_type_ids": token_type_ids, "position_ids": position_ids} | asked
-        states = self.encoder(input_ids=input_ids, **{name: value for name, value in given.items() if value is not None})
+        """Returns emissions (B, T, |Y|) and the encoder's output. Inputs that are None are not passed to the encoder."""
+        inputs = {"attention_mask": attention_mask, "token_type_ids": token_type_ids, "position_ids": position_ids} | outputs
+        states = self.encoder(input_ids=input_ids, **{name: value for name, value in inputs.items() if value is not None})
         emissions: Tensor = self.projection(self.dropout(states.last_hidden_state))
         return emissions.to(compute_dtype(emissions)), states
 
     def _loss(self, emissions: Tensor, labels: Tensor, num_items: Tensor | int | None) -> Tensor:
-        # A matrix product in half precision would undo what float32 is for.
+        # Autocast would compute matrix products in half precision.
         with torch.autocast(emissions.device.type, enabled=False):
             if self.head is None:
                 flat = emissions.flatten(0, 1), labels.flatten().long()
@@ -224,28 +226,28 @@ class ChainForTokenClassification(PreTrainedModel):
             else:
                 total = self.head.loss(emissions, labels, reduction="sum")
         count = (labels != IGNORED).sum() if num_items is None else torch.as_tensor(num_items, device=total.device)
-        # Several GPUs in one process get the number as a tensor with dimensions; a batch may have no label at all.
+        # With several GPUs in one process the number is a tensor with dimensions; a batch may have no labels.
         return total / count.reshape(-1)[0].clamp(min=1)
 
     def _init_weights(self, module: nn.Module) -> None:
-        """Called by transformers for every part that is not the encoder's and has no weights yet."""
+        """Initialises a module outside the encoder; called by transformers for modules without weights."""
         if module is self.head:
             self.head.reset_parameters()
         elif module is self.projection:
             nn.init.normal_(self.projection.weight, 0.0, getattr(self.config.encoder, "initializer_range", 0.02))
             nn.init.zeros_(self.projection.bias)
 
-    def _restore_rules(self) -> None:
-        """Fills in the head's constraints: they are no part of its state, and transformers empties such buffers."""
+    def _restore_constraints(self) -> None:
+        """Restores the constraint buffers of the head, which are not saved and which transformers clears."""
         if self.head is not None and self.head.constraints is not None:
             for name, buffer in self.head.named_buffers(recurse=False):
                 buffer.copy_(getattr(self.head.constraints, name.removeprefix("_allowed_")))
 
 
 def register() -> None:
-    """Lets AutoConfig and AutoModelForTokenClassification read saved chains, and pipelines call them by name.
+    """Registers saved chains with AutoConfig and AutoModelForTokenClassification, so pipelines can load them by name.
 
-    Importing does not do it, since it changes what transformers does in the whole process. Twice is once.
+    The import does not register them, because this changes transformers for the whole process. Repeated calls are allowed.
 
     Example:
         >>> from transformers import AutoConfig

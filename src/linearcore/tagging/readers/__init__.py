@@ -1,11 +1,11 @@
-"""From files to sentences, one at a time, so that a file may be larger than the memory.
+"""Readers that yield the sentences of a file one at a time, so a file may be larger than memory.
 
     for sentence in read_sentences("en_ewt-train.conllu.xz", tag="upos+feats"):
         sentence.words, sentence.tags
 
-Four formats are read: CoNLL-U, column files (CoNLL-2000, CoNLL-2003 and their like), and NLTK's zips of the Penn Treebank
-sample and the Brown corpus. A sentence remembers its lines, so that `write_sentence` gives back the file with other tags and
-everything else untouched. What cannot be read is a `ReaderError` that says where and what to do; nothing is skipped.
+Four formats are supported: CoNLL-U, column files (such as CoNLL-2000 and CoNLL-2003), and NLTK's zip files of the Penn
+Treebank sample and the Brown corpus. A sentence keeps its lines, so `write_sentence` can write the file with other tags and
+leave everything else unchanged. Malformed input raises a `ReaderError` with file and line; nothing is skipped.
 """
 
 from linearcore.tagging.readers._error import ReaderError

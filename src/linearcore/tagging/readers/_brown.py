@@ -1,25 +1,25 @@
-"""The Brown corpus as NLTK distributes it: a sentence a line, its words written word/tag."""
+"""Reader for the Brown corpus as NLTK distributes it: one sentence per line, words written as word/tag."""
 
 import re
 from collections.abc import Iterable, Iterator
 
-from linearcore.tagging.readers._error import ReaderError, shown
+from linearcore.tagging.readers._error import ReaderError, quote
 from linearcore.tagging.readers._sentence import Sentence
 
-#: The 500 texts of the zip, ca01 to cr09; besides them it holds a table of contents and the like.
+#: The 500 texts of the zip file, ca01 to cr09; the other members, such as a table of contents, are not read.
 BROWN_MEMBER = re.compile(r"(.*/)?c[a-r][0-9]{2}")
 
 
 def brown(lines: Iterable[str], name: str, with_tags: bool) -> Iterator[Sentence]:
-    """The sentences of one text. The tag is what follows the last slash, as it is written there (lower case).
+    """Yields the sentences of one text. The tag is the part after the last slash, in lower case as in the file.
 
     Args:
-        lines: of the file.
-        name: the file, for messages.
-        with_tags: whether the tags are wanted.
+        lines: lines of the file.
+        name: file name for messages.
+        with_tags: whether to return tags.
 
     Raises:
-        ReaderError: if something is not word/tag.
+        ReaderError: if a token is not word/tag.
 
     Example:
         >>> for sentence in brown(["", "A/at dog/nn and/or/cc ./."], "ca01", with_tags=True):
@@ -35,6 +35,8 @@ def brown(lines: Iterable[str], name: str, with_tags: bool) -> Iterator[Sentence
         pairs = [token.rpartition("/") for token in tokens]
         words, _, tags = (list(parts) for parts in zip(*pairs, strict=True))
         if "" in words or "" in tags:
-            wrong = next(token for token, (word, _, tag) in zip(tokens, pairs, strict=True) if not word or not tag)
-            raise ReaderError.at(name, number, f"{shown(wrong)} is not word/tag", "write both with a slash between them")
+            token = next(token for token, (word, _, tag) in zip(tokens, pairs, strict=True) if not word or not tag)
+            raise ReaderError.at(
+                name, number, f"{quote(token)} is not word/tag", "write word and tag with a slash between them"
+            )
         yield Sentence.of_pairs(words, tags, with_tags, number)

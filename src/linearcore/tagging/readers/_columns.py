@@ -1,4 +1,4 @@
-"""Column files: a word a line, its columns separated by tabs or else by spaces, a blank line after each sentence."""
+"""Reader for column files: one word per line, columns separated by tabs or spaces, a blank line after each sentence."""
 
 from collections.abc import Iterable, Iterator
 
@@ -11,19 +11,19 @@ _DOCSTART = "-DOCSTART-"
 
 
 def columns_file(lines: Iterable[str], name: str, columns: TagColumns | None) -> Iterator[Sentence]:
-    """The sentences of a column file. The word is in the first column; there are no comments, since # is a word.
+    """Yields the sentences of a column file. The first column holds the words; there are no comments, because # is a word.
 
-    The first line tells how many columns there are and whether tabs separate them. Lines that begin with -DOCSTART- are
-    no words; they stay before the next sentence.
+    The first line determines the number of columns and whether tabs or spaces separate them. Lines that start with
+    -DOCSTART- are not words; they are kept before the next sentence.
 
     Args:
-        lines: of the file.
-        name: the file, for messages.
-        columns: of the tag; None for none, and then one column is enough.
+        lines: lines of the file.
+        name: file name for messages.
+        columns: the tag columns; None reads no tags, and then one column is enough.
 
     Raises:
-        ReaderError: if a line has another number of columns than the first or separates them otherwise, the tag's column
-            is not there, or a word or a tag is empty.
+        ReaderError: if a line has another number of columns or another separator than the first line, a tag column is
+            missing, or a word or a tag is empty.
 
     Example:
         >>> for sentence in columns_file(["A DET", "dog NOUN", "", "Sit VERB"], "dogs.txt", TagColumns.parse("last")):
@@ -51,7 +51,7 @@ def columns_file(lines: Iterable[str], name: str, columns: TagColumns | None) ->
 
 
 class _Table:
-    """How the lines of one file are divided into cells."""
+    """The number of columns and the separator of one file."""
 
     def __init__(self, name: str, line: str, number: int) -> None:
         self._name, self._number = name, number
@@ -59,43 +59,43 @@ class _Table:
         self._width = len(self._cells(line))
 
     def _cells(self, line: str) -> list[str]:
-        # Not `split()`, which would also part words at the no-break spaces in them.
+        # Not `split()`, which also splits at no-break spaces inside words.
         return line.split("\t") if self._has_tabs else [cell for cell in line.split(" ") if cell]
 
     def require(self, columns: TagColumns | None, number: int) -> None:
-        """Raises unless the tag's columns are there, and are not the words."""
+        """Raises if a tag column is missing or is the column of the words."""
         if columns is None:
             return
         if self._width == 1:
             advice = "separate word and tag by a tab or a space"
-            raise ReaderError.at(self._name, number, "one column, where a tag is to stand beside each word", advice)
+            raise ReaderError.at(self._name, number, "one column, but a tag column is required", advice)
         if 0 in columns.indices:
-            wrong = f"the tag is asked for in {columns}, and the first column holds the words"
-            raise ReaderError.at(self._name, number, wrong, f"name one from 2 to {self._width}, or 'last'")
+            wrong = f"tag column {columns} was requested, but the first column holds the words"
+            raise ReaderError.at(self._name, number, wrong, f"use a column from 2 to {self._width}, or 'last'")
         if max(columns.indices) >= self._width:
-            wrong = f"{self._width} columns, and the tag is asked for in {columns}"
-            raise ReaderError.at(self._name, number, wrong, f"name one from 2 to {self._width}, or 'last'")
+            wrong = f"{self._width} columns, but tag column {columns} was requested"
+            raise ReaderError.at(self._name, number, wrong, f"use a column from 2 to {self._width}, or 'last'")
         if LAST in columns.indices and self._width - 1 in columns.indices:
             wrong = f"{columns} names the last of the {self._width} columns twice"
-            raise ReaderError.at(self._name, number, wrong, "leave one out")
+            raise ReaderError.at(self._name, number, wrong, "name it once")
 
     def read(self, lines: list[str], columns: TagColumns | None, numbers: list[int]) -> tuple[list[str], list[str] | None]:
-        """Words and tags of a sentence."""
+        """Returns the words and tags of a sentence."""
         cells = [self._cells(line) for line in lines]
         if set(map(len, cells)) != {self._width} or (not self._has_tabs and any("\t" in line for line in lines)):
-            self._refuse(lines, cells, numbers)
+            self._raise_malformed(lines, cells, numbers)
         by_column = list(zip(*cells, strict=True))
         words = list(by_column[0])
         if "" in words:
             raise ReaderError.at(self._name, numbers[words.index("")], "the word is empty", "write it in the first column")
         return words, None if columns is None else columns.read(by_column, self._name, numbers)
 
-    def _refuse(self, lines: list[str], cells: list[list[str]], numbers: list[int]) -> None:
-        for line, found, number in zip(lines, cells, numbers, strict=True):
+    def _raise_malformed(self, lines: list[str], cells: list[list[str]], numbers: list[int]) -> None:
+        for line, row, number in zip(lines, cells, numbers, strict=True):
             if not self._has_tabs and "\t" in line:
-                wrong = f"a tab, where line {self._number} separates its columns by spaces"
+                wrong = f"a tab, but line {self._number} separates its columns by spaces"
                 raise ReaderError.at(self._name, number, wrong, "use one separator in the whole file")
-            if len(found) != self._width:
+            if len(row) != self._width:
                 separator = "tabs" if self._has_tabs else "spaces"
-                wrong = f"{len(found)} columns separated by {separator}, where line {self._number} has {self._width}"
-                raise ReaderError.at(self._name, number, wrong, "give every line as many")
+                wrong = f"{len(row)} columns separated by {separator}, but line {self._number} has {self._width}"
+                raise ReaderError.at(self._name, number, wrong, "use the same number of columns in every line")

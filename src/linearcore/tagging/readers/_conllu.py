@@ -1,16 +1,16 @@
-"""CoNLL-U: ten columns, comments, ranges of words and empty nodes. universaldependencies.org/format.html"""
+"""Reader for CoNLL-U: ten columns, comments, word ranges and empty nodes. universaldependencies.org/format.html"""
 
 import re
 from collections.abc import Iterable, Iterator
 
 from linearcore.tagging.readers._blocks import Preamble, blocks
-from linearcore.tagging.readers._error import ReaderError, shown
+from linearcore.tagging.readers._error import ReaderError, quote
 from linearcore.tagging.readers._sentence import Sentence
 from linearcore.tagging.readers._tag_columns import CONLLU_NAMES, TagColumns
 
 _WIDTH = len(CONLLU_NAMES)
 _FORM = CONLLU_NAMES.index("form")
-# Almost every sentence has exactly these ids; comparing tuples is ten times faster than reading numbers.
+# The ids of most sentences; comparing tuples is ten times faster than parsing numbers.
 _IDS = tuple(str(number) for number in range(1, 257))
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 _RANGE = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
@@ -18,16 +18,16 @@ _EMPTY = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})")
 
 
 def conllu(lines: Iterable[str], name: str, columns: TagColumns | None, check_ids: bool = True) -> Iterator[Sentence]:
-    """The sentences of a CoNLL-U file.
+    """Yields the sentences of a CoNLL-U file.
 
     Args:
-        lines: of the file.
-        name: the file, for messages.
-        columns: of the tag; None for none.
-        check_ids: whether ids must count up and ranges must fit; without, a line is a word if its id is a number.
+        lines: lines of the file.
+        name: file name for messages.
+        columns: the tag columns; None reads no tags.
+        check_ids: require consecutive ids and valid ranges. If False, every line whose id is a number is a word.
 
     Raises:
-        ReaderError: if a line has not ten cells, ids do not count up from 1, a range or an empty node makes no sense, or a
+        ReaderError: if a line does not have ten cells, ids are not 1, 2, 3, …, a range or an empty node is not valid, or a
             form or a tag is empty.
 
     Example:
@@ -54,7 +54,7 @@ def conllu(lines: Iterable[str], name: str, columns: TagColumns | None, check_id
             by_column = list(zip(*(cells[row - head] for row in rows), strict=True))
         words = list(by_column[_FORM])
         if "" in words:
-            advice = "write the word, or _ for one that is not known"
+            advice = "write the word, or _ for an unknown word"
             raise ReaderError.at(name, first + rows[words.index("")], "the form is empty", advice)
         tags = None if columns is None else columns.read(by_column, name, [first + row for row in rows])
         first, block, rows = preamble.before(first, block, rows)
@@ -64,41 +64,41 @@ def conllu(lines: Iterable[str], name: str, columns: TagColumns | None, check_id
 
 
 def _word_rows(block: list[str], head: int, name: str, first: int, check_ids: bool) -> list[int]:
-    """Rows of the words of a sentence that has more than words, or is wrong; every line is looked at."""
+    """Returns the rows of words in a sentence with ranges or empty nodes, and checks every line."""
     rows: list[int] = []
-    covered, empty = 0, 0  # Last word of the last range; last empty node after the word before.
+    range_end, num_empty = 0, 0  # Last word of the last range; number of empty nodes since the last word.
     for row in range(head, len(block)):
         line = block[row]
-        if line.startswith("#"):  # Not where the format wants it, but it harms nothing.
+        if line.startswith("#"):  # A comment inside a sentence is not standard, but harmless.
             continue
         if line.count("\t") != _WIDTH - 1:
             wrong = f"{line.count(chr(9)) + 1} cells instead of {_WIDTH}"
-            raise ReaderError.at(name, first + row, wrong, "CoNLL-U has ten columns separated by tabs")
+            raise ReaderError.at(name, first + row, wrong, "separate the ten columns of CoNLL-U by tabs")
         identifier = line[: line.index("\t")]
         if _NUMBER.fullmatch(identifier):
             if check_ids and int(identifier) != len(rows) + 1:
-                wrong = f"id {identifier} where {len(rows) + 1} should stand"
+                wrong = f"id {identifier} instead of {len(rows) + 1}"
                 raise ReaderError.at(
-                    name, first + row, wrong, "number the words 1, 2, 3, …, or read without checking ids (--no-check-ids)"
+                    name, first + row, wrong, "number the words 1, 2, 3, …, or disable the check (--no-check-ids)"
                 )
             rows.append(row)
-            empty = 0
+            num_empty = 0
         elif match := _RANGE.fullmatch(identifier):
             start, end = int(match[1]), int(match[2])
-            if check_ids and (start != len(rows) + 1 or end < start or start <= covered):
+            if check_ids and (start != len(rows) + 1 or end < start or start <= range_end):
                 wrong = f"range {identifier} before word {len(rows) + 1}"
-                raise ReaderError.at(name, first + row, wrong, "a range stands before its first word and overlaps no other")
-            covered = end
+                raise ReaderError.at(name, first + row, wrong, "put a range before its first word, without overlap")
+            range_end = end
         elif match := _EMPTY.fullmatch(identifier):
-            if check_ids and (int(match[1]) != len(rows) or int(match[2]) != empty + 1):
-                wrong = f"empty node {identifier} where {len(rows)}.{empty + 1} should stand"
+            if check_ids and (int(match[1]) != len(rows) or int(match[2]) != num_empty + 1):
+                wrong = f"empty node {identifier} instead of {len(rows)}.{num_empty + 1}"
                 raise ReaderError.at(name, first + row, wrong, "number the empty nodes after word 3 as 3.1, 3.2, …")
-            empty += 1
+            num_empty += 1
         else:
             advice = "write a number, a range such as 1-2, or an empty node such as 1.1"
-            raise ReaderError.at(name, first + row, f"{shown(identifier)} is no id", advice)
-    if check_ids and covered > len(rows):
-        wrong = f"a range goes up to word {covered}, and the sentence has {len(rows)}"
+            raise ReaderError.at(name, first + row, f"{quote(identifier)} is not an id", advice)
+    if check_ids and range_end > len(rows):
+        wrong = f"a range ends at word {range_end}, but the sentence has {len(rows)} words"
         raise ReaderError.at(name, first, wrong, "end the range at a word of the sentence")
     if not rows:
         raise ReaderError.at(name, first + head, "the sentence has no words", "remove it, or add the words")

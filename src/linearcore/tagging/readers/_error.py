@@ -1,8 +1,8 @@
-"""The one error of the readers."""
+"""The exception class of the readers."""
 
 
 class ReaderError(ValueError):
-    """A file that cannot be read as asked. Its text is `FILE:LINE: what is wrong; what to do`, FILE as the user gave it.
+    """A file that cannot be read. The message is `FILE:LINE: what is wrong; what to do`.
 
     Example:
         >>> print(ReaderError.at("dev.conllu", 7, "the form is empty", "write _ for a word without a form"))
@@ -11,11 +11,11 @@ class ReaderError(ValueError):
 
     @classmethod
     def at(cls, name: str, line: int | None, wrong: str, advice: str) -> "ReaderError":
-        """The error for a place in a file.
+        """Returns the error for a line of a file.
 
         Args:
-            name: the file, or the member of an archive, as `Source.name` gives it.
-            line: counted from 1; None if the file as a whole is meant.
+            name: the file, or the member of an archive, from `Source.name`.
+            line: line number from 1; None if the error concerns the whole file.
             wrong: what is wrong.
             advice: what to do.
         """
@@ -23,6 +23,6 @@ class ReaderError(ValueError):
         return cls(f"{place}: {wrong}; {advice}")
 
 
-def shown(text: str, longest: int = 40) -> str:
-    """`text` in quotes for a message, cut so that a line of rubbish does not fill the screen."""
-    return repr(text if len(text) <= longest else text[: longest - 1] + "…")
+def quote(text: str, max_length: int = 40) -> str:
+    """Returns `text` in quotes, shortened to `max_length` characters."""
+    return repr(text if len(text) <= max_length else text[: max_length - 1] + "…")

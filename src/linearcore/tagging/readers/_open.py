@@ -1,4 +1,4 @@
-"""Opens files, packed or not, by what is in them."""
+"""Opens files, compressed or not; the compression is detected from the content."""
 
 import gzip
 import lzma
@@ -15,29 +15,29 @@ from typing import IO, Self
 from linearcore.tagging.readers._error import ReaderError
 from linearcore.tagging.readers._lines import text_lines
 
-#: Stands for standard input.
+#: File name of standard input.
 STANDARD_INPUT = "-"
 
 _XZ, _GZIP, _ZIP, _BZIP2 = b"\xfd7zXZ\x00", b"\x1f\x8b", (b"PK\x03\x04", b"PK\x05\x06"), b"BZh"
 
-# What the unpackers of the standard library raise when the bytes make no sense, or are in a way they do not know.
-_DAMAGE = (
+# Exceptions of the standard library for damaged or unsupported archives.
+_ARCHIVE_ERRORS = (
     OSError, EOFError, ValueError, OverflowError, RuntimeError, LookupError,
     zlib.error, lzma.LZMAError, zipfile.BadZipFile, struct.error,
 )  # fmt: skip
 
 
 class Source:
-    """A file, whose text is read inside this context: one text, or in a zip as many as it has members.
+    """A file to read inside a `with` block: one text, or one per member of a zip file.
 
-    The kind is told by the first bytes and not by the name, so that `.conllu` may be packed and `.xz` unpacked.
+    The compression is detected from the first bytes, not from the name.
 
     Attributes:
-        file: the path as the user gave it; "-" is standard input, which holds plain text.
-        members: the texts of a zip in alphabetic order, without folders and what systems add; (None,) for any other file.
+        file: the path as the user gave it; "-" is standard input, which must not be compressed.
+        members: sorted names of the texts in a zip file, without folders and hidden files; (None,) for any other file.
 
     Raises:
-        ReaderError: if there is no such file, it may not be read, or it is damaged.
+        ReaderError: if the file does not exist, cannot be read, or is damaged.
 
     Example:
         >>> with Source("nowhere.conllu") as source:
@@ -49,7 +49,7 @@ class Source:
     def __init__(self, file: str) -> None:
         self.file = file
         self.members: tuple[str | None, ...] = (None,)
-        self._open = ExitStack()
+        self._stack = ExitStack()
         self._archive: zipfile.ZipFile | None = None
         self._kind = "file"
 
@@ -57,37 +57,37 @@ class Source:
         try:
             self._enter()
         except BaseException:
-            self._open.close()
+            self._stack.close()
             raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._open.close()
+        self._stack.close()
 
     def name(self, member: str | None = None) -> str:
-        """What messages call the file, or a member of it."""
+        """Returns the name of the file or of a member in messages."""
         return self.file if member is None else f"{self.file}({member})"
 
     def lines(self, member: str | None = None) -> Iterator[str]:
-        """The lines of the text, or of this member of a zip. A text that is no zip's can be read once only."""
+        """Yields the lines of the text or of a member of a zip file. Only members can be read more than once."""
         name = self.name(member)
         if member is None:
-            yield from text_lines(self._guarded(self._read, name), name)
+            yield from text_lines(self._with_reader_errors(self._read, name), name)
             return
         with ExitStack() as stack:
-            stream = stack.enter_context(self._opened(member))
-            yield from text_lines(self._guarded(stream.read1, name), name)  # type: ignore[attr-defined]
+            stream = stack.enter_context(self._open_member(member))
+            yield from text_lines(self._with_reader_errors(stream.read1, name), name)  # type: ignore[attr-defined]
 
     def _enter(self) -> None:
         if self.file == STANDARD_INPUT:
             self._read: Callable[[int], bytes] = sys.stdin.buffer.read1  # type: ignore[union-attr]
             return
-        stack = self._open
+        stack = self._stack
         try:
             stream = stack.enter_context(open(self.file, "rb"))  # noqa: SIM115 (the stack closes it)
             start = stream.peek(len(_XZ))
         except (OSError, ValueError) as error:
-            raise _unreadable(self.file, error) from error
+            raise _unreadable_error(self.file, error) from error
         self._read = stream.read1
         if start.startswith(_XZ):
             self._kind = "xz archive"
@@ -96,55 +96,57 @@ class Source:
             self._kind, self._read = "gzip archive", stack.enter_context(gzip.GzipFile(fileobj=stream)).read1
         elif start.startswith(_ZIP):
             self._kind = "zip archive"
-            self._list(stream)
+            self._list_members(stream)
         elif start.startswith(_BZIP2):
-            raise ReaderError.at(self.file, None, "bzip2 is not read", "unpack it, or pack it as .xz, .gz or .zip")
+            raise ReaderError.at(
+                self.file, None, "bzip2 is not supported", "decompress it, or compress it as .xz, .gz or .zip"
+            )
 
-    def _list(self, stream: IO[bytes]) -> None:
+    def _list_members(self, stream: IO[bytes]) -> None:
         try:
-            self._archive = self._open.enter_context(zipfile.ZipFile(stream))
+            self._archive = self._stack.enter_context(zipfile.ZipFile(stream))
             names = self._archive.namelist()
-        except _DAMAGE as error:
-            raise self._damaged(self.file, error) from error
-        parts = [name for name in names if not name.endswith("/")]
-        kept = {name for name in parts if not name.startswith("__MACOSX/") and not os.path.basename(name).startswith(".")}
-        if not kept:
-            raise ReaderError.at(self.file, None, "the archive holds no file", "pack the text into it")
-        self.members = tuple(sorted(kept))
+        except _ARCHIVE_ERRORS as error:
+            raise self._damage_error(self.file, error) from error
+        files = [name for name in names if not name.endswith("/")]
+        texts = {name for name in files if not name.startswith("__MACOSX/") and not os.path.basename(name).startswith(".")}
+        if not texts:
+            raise ReaderError.at(self.file, None, "the archive contains no file", "add the text to it")
+        self.members = tuple(sorted(texts))
 
-    def _opened(self, member: str) -> IO[bytes]:
-        assert self._archive is not None  # Only a zip has members.
+    def _open_member(self, member: str) -> IO[bytes]:
+        assert self._archive is not None  # Only a zip file has members.
         try:
             return self._archive.open(member)
-        except _DAMAGE as error:
-            raise self._damaged(self.name(member), error) from error
+        except _ARCHIVE_ERRORS as error:
+            raise self._damage_error(self.name(member), error) from error
 
-    def _guarded(self, read: Callable[[int], bytes], name: str) -> Callable[[int], bytes]:
-        """`read` with its errors turned into ours. Only the reading: what is done with the bytes has its own errors."""
+    def _with_reader_errors(self, read: Callable[[int], bytes], name: str) -> Callable[[int], bytes]:
+        """Returns `read` with its errors turned into `ReaderError`."""
 
-        def guarded(size: int) -> bytes:
+        def read_checked(size: int) -> bytes:
             try:
                 return read(size)
-            except _DAMAGE as error:
-                raise self._damaged(name, error) from error
+            except _ARCHIVE_ERRORS as error:
+                raise self._damage_error(name, error) from error
 
-        return guarded
+        return read_checked
 
-    def _damaged(self, name: str, error: Exception) -> ReaderError:
+    def _damage_error(self, name: str, error: Exception) -> ReaderError:
         reason = str(error) or type(error).__name__
         if self._kind == "file":
-            return _unreadable(name, error)
+            return _unreadable_error(name, error)
         if "encrypted" in reason:
-            return ReaderError.at(name, None, "the archive is encrypted", "unpack it first")
-        return ReaderError.at(name, None, f"the {self._kind} is damaged ({reason})", "fetch or pack it again")
+            return ReaderError.at(name, None, "the archive is encrypted", "decrypt it first")
+        return ReaderError.at(name, None, f"the {self._kind} is damaged ({reason})", "download or create it again")
 
 
-def _unreadable(name: str, error: Exception) -> ReaderError:
+def _unreadable_error(name: str, error: Exception) -> ReaderError:
     if isinstance(error, FileNotFoundError):
         return ReaderError.at(name, None, "there is no such file", "check the path")
     if isinstance(error, IsADirectoryError):
-        return ReaderError.at(name, None, "this is a folder", "name a file in it")
+        return ReaderError.at(name, None, "this is a folder", "pass a file")
     if isinstance(error, PermissionError):
-        return ReaderError.at(name, None, "you may not read this file", "change its permissions, or copy it")
+        return ReaderError.at(name, None, "permission denied", "change the permissions of the file")
     reason = ((error.strerror if isinstance(error, OSError) else None) or str(error)).lower()
-    return ReaderError.at(name, None, f"it cannot be read ({reason})", "check the path and the disk")
+    return ReaderError.at(name, None, f"the file cannot be read ({reason})", "check the path and the disk")

@@ -1,4 +1,4 @@
-"""Writes sentences back with other tags."""
+"""Writes sentences with predicted tags."""
 
 from typing import Protocol
 
@@ -8,45 +8,46 @@ from linearcore.tagging.readers._tag_columns import CONLLU_NAMES, TagColumns
 
 
 class TextStream(Protocol):
-    """Where text can be written."""
+    """A stream that text can be written to."""
 
     def write(self, text: str, /) -> object:
-        """Takes the text."""
+        """Writes the text."""
 
 
-def columns_for(sentence: Sentence, trained: TagColumns) -> TagColumns:
-    """Where the tags of a tagger go in a file, if nobody says: into the columns it was trained on, where there are such.
+def columns_for(sentence: Sentence, training_columns: TagColumns) -> TagColumns:
+    """Returns the default output columns: those used in training, or the last column if the file has no column names.
 
-    In a file without named columns it is the last one, which for bare words is a new one.
+    For a file with words only, "last" is a new column.
 
     Raises:
-        ValueError: if the file is CoNLL-U and the tagger was trained on something else: any column might be meant.
+        ValueError: if the file is CoNLL-U and the tagger was not trained on CoNLL-U columns, so the column is unknown.
 
     Example:
-        >>> bare = Sentence(["A", "dog"], None, ["A", "dog"], [0, 1], line=1)
-        >>> str(columns_for(bare, TagColumns.parse("upos+feats")))
+        >>> sentence = Sentence(["A", "dog"], None, ["A", "dog"], [0, 1], line=1)
+        >>> str(columns_for(sentence, TagColumns.parse("upos+feats")))
         'last'
     """
-    if sentence.is_conllu and (trained.has_last or max(trained.indices) >= len(CONLLU_NAMES)):
-        advice = "say where the tags go, for example --tag upos"
-        raise ValueError(complaint("tag", "name a column of CoNLL-U", f"{trained}, from training", advice))
-    return TagColumns.parse("last") if trained.has_conllu_names and not sentence.is_conllu else trained
+    if sentence.is_conllu and (training_columns.has_last or max(training_columns.indices) >= len(CONLLU_NAMES)):
+        advice = "pass the output column, for example --tag upos"
+        raise ValueError(complaint("tag", "name a column of CoNLL-U", f"{training_columns}, from training", advice))
+    has_no_names = training_columns.has_conllu_names and not sentence.is_conllu
+    return TagColumns.parse("last") if has_no_names else training_columns
 
 
 def write_sentence(stream: TextStream, sentence: Sentence, tags: list[str], columns: TagColumns) -> None:
-    """Writes the sentence's lines with these tags, and a blank line.
+    """Writes the lines of the sentence with these tags, and a blank line.
 
-    CoNLL-U and column files come out as they were but for the tag (line ends become the stream's, several blank lines
-    one); the Penn Treebank and the Brown corpus come out as `word<TAB>tag`, a word a line.
+    In CoNLL-U and column files only the tags change; line ends become those of the stream, and several blank lines become
+    one. Sentences of the Penn Treebank and the Brown corpus are written as `word<TAB>tag`, one word per line.
 
     Args:
-        stream: to write to.
-        sentence: as it was read.
-        tags: one a word.
-        columns: where the tags go.
+        stream: the output stream.
+        sentence: the sentence from a reader.
+        tags: one tag per word.
+        columns: the output columns.
 
     Raises:
-        ValueError: as `Sentence.tagged`.
+        ValueError: as in `Sentence.tagged_lines`.
 
     Example:
         >>> import sys
@@ -56,4 +57,4 @@ def write_sentence(stream: TextStream, sentence: Sentence, tags: list[str], colu
         dog NOUN y
         <BLANKLINE>
     """
-    stream.write("\n".join(sentence.tagged(tags, columns)) + "\n\n")
+    stream.write("\n".join(sentence.tagged_lines(tags, columns)) + "\n\n")

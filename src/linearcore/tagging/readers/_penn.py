@@ -1,29 +1,29 @@
-"""The Penn Treebank's bracketed trees, as in the sample that NLTK distributes."""
+"""Reader for the bracketed trees of the Penn Treebank, as in NLTK's sample."""
 
 import re
 from collections.abc import Iterable, Iterator
 
-from linearcore.tagging.readers._blocks import LONGEST_SENTENCE, too_long
-from linearcore.tagging.readers._error import ReaderError, shown
+from linearcore.tagging.readers._blocks import MAX_SENTENCE_LINES, sentence_too_long
+from linearcore.tagging.readers._error import ReaderError, quote
 from linearcore.tagging.readers._sentence import Sentence
 
-#: The members of NLTK's zip that are read: `combined/*.mrg`. The `tagged/*.pos` next to them part sentences where they do
-#: not end, and leave a tag undecided (VBG|NN).
+#: The members of NLTK's zip file that are read, `combined/*.mrg`. The files `tagged/*.pos` have wrong sentence boundaries
+#: and ambiguous tags (VBG|NN).
 PENN_MEMBER = re.compile(r".*\.mrg")
 
 _TOKEN = re.compile(r"[()]|[^\s()]+")
 
 
 def penn(lines: Iterable[str], name: str, with_tags: bool) -> Iterator[Sentence]:
-    """The sentences of a file of trees: the leaves, (TAG word). Traces are leaves too, with the tag -NONE-, as in NLTK.
+    """Yields the sentences of a file of trees. Words are the leaves (TAG word); traces have tag -NONE-, as in NLTK.
 
     Args:
-        lines: of the file.
-        name: the file, for messages.
-        with_tags: whether the tags are wanted.
+        lines: lines of the file.
+        name: file name for messages.
+        with_tags: whether to return tags.
 
     Raises:
-        ReaderError: if brackets do not match or something stands where no word can.
+        ReaderError: if brackets do not match or a token is in the wrong place.
 
     Example:
         >>> tree = ["( (S (NP (DT A) (NN dog))", "     (VP (VBZ sits)) (. .)))"]
@@ -33,37 +33,37 @@ def penn(lines: Iterable[str], name: str, with_tags: bool) -> Iterator[Sentence]
 
     Time O(characters), memory O(longest sentence).
     """
-    # Per open bracket: its label if it has one, and whether something follows that.
-    opened: list[tuple[str | None, bool]] = []
+    # Per open bracket: its label, if any, and whether a word or a phrase follows the label.
+    open_brackets: list[tuple[str | None, bool]] = []
     words: list[str] = []
     tags: list[str] = []
     first = number = 0
     for number, line in enumerate(lines, 1):
         for token in _TOKEN.findall(line):
             if token == "(":
-                if not opened:
+                if not open_brackets:
                     first = number
                 else:
-                    opened[-1] = (opened[-1][0], True)
-                opened.append((None, False))
-            elif not opened:
-                raise ReaderError.at(name, number, f"{shown(token)} outside of a tree", "balance the brackets")
+                    open_brackets[-1] = (open_brackets[-1][0], True)
+                open_brackets.append((None, False))
+            elif not open_brackets:
+                raise ReaderError.at(name, number, f"{quote(token)} outside a tree", "balance the brackets")
             elif token != ")":
-                label, is_full = opened[-1]
-                if is_full:
-                    raise ReaderError.at(name, number, f"{shown(token)} after a word or a phrase", "write (TAG word)")
-                opened[-1] = (token, False) if label is None else (label, True)
+                label, has_content = open_brackets[-1]
+                if has_content:
+                    raise ReaderError.at(name, number, f"{quote(token)} after a word or a phrase", "write (TAG word)")
+                open_brackets[-1] = (token, False) if label is None else (label, True)
                 if label is not None:
                     words.append(token)
                     tags.append(label)
             else:
-                label, is_full = opened.pop()
-                if not is_full:
+                label, has_content = open_brackets.pop()
+                if not has_content:
                     raise ReaderError.at(name, number, "a bracket without a word", "write (TAG word)")
-                if not opened:
+                if not open_brackets:
                     yield Sentence.of_pairs(words, tags, with_tags, first)
                     words, tags = [], []
-        if len(words) > LONGEST_SENTENCE or len(opened) > LONGEST_SENTENCE:
-            raise too_long(name, first, "words or brackets", "balance the brackets")
-    if opened:
-        raise ReaderError.at(name, first, "the tree that begins here is never closed", "balance the brackets")
+        if len(words) > MAX_SENTENCE_LINES or len(open_brackets) > MAX_SENTENCE_LINES:
+            raise sentence_too_long(name, first, "words or brackets", "balance the brackets")
+    if open_brackets:
+        raise ReaderError.at(name, first, "the tree that starts here is not closed", "balance the brackets")

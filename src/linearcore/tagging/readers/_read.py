@@ -1,4 +1,4 @@
-"""From a path to sentences."""
+"""Reads the sentences of a file in any supported format."""
 
 import os
 from collections.abc import Generator, Iterator
@@ -22,25 +22,25 @@ _CORPORA = {"penn": penn, "brown": brown}
 def read_sentences(
     path: str | os.PathLike[str], tag: str | None = None, format: str = "auto", *, check_ids: bool = True
 ) -> Iterator[Sentence]:
-    """The sentences of a file, one after the other, in memory that does not grow with the file.
+    """Yields the sentences of a file; memory does not grow with the file.
 
     Args:
-        path: a text in UTF-8, plain or packed as xz, gzip or zip (told by its content); NLTK's zips of the Penn Treebank
-            sample and the Brown corpus; "-" for standard input.
-        tag: what the tag is, as in `TagColumns.parse`. None asks for no tags, which is for prediction. "tag" (or "last")
-            is the last column of a column file and the tag of the Penn Treebank and of the Brown corpus; CoNLL-U has
-            several kinds, so one must be named, such as "upos", "xpos" or "upos+feats".
-        format: "conllu", "columns", "penn", "brown", or "auto", which tells by the content and the name.
-        check_ids: False reads CoNLL-U whose ids do not count up, or whose ranges do not fit, as they are in LASLA. A
-            tagger needs neither; wrong ids may be a sign of lost lines, though.
+        path: a UTF-8 text, uncompressed or compressed as xz, gzip or zip (detected from the content); NLTK's zip files of
+            the Penn Treebank sample and the Brown corpus; "-" for standard input.
+        tag: the tag columns, in the syntax of `TagColumns.parse`. None reads no tags, for prediction. "tag" (or "last") is
+            the last column of a column file, and the tag of the Penn Treebank and the Brown corpus. For CoNLL-U name a
+            column, such as "upos", "xpos" or "upos+feats".
+        format: "conllu", "columns", "penn", "brown", or "auto", which detects the format from the content and the name.
+        check_ids: require consecutive CoNLL-U ids and valid ranges. Use False for treebanks such as LASLA that repeat ids;
+            wrong ids can also mean that lines are missing.
 
     Returns:
-        An iterator, which opens the file with the first sentence and closes it after the last, or when it is closed.
+        An iterator. It opens the file at the first sentence and closes it after the last one or when it is closed.
 
     Raises:
-        TypeError, ValueError: at once, if `tag` or `format` is none of these.
-        ReaderError: while it is read, if there is no such file, it is damaged, empty, binary or malformed, or the tag is
-            not there: a column that is _ throughout holds none, which is only known at the end.
+        TypeError, ValueError: immediately, if `tag` or `format` is not valid.
+        ReaderError: during reading, if the file does not exist, is damaged, empty, binary or malformed, or has no tags. A
+            tag column that contains only _ is detected at the end of the file.
 
     Example:
         >>> import tempfile, pathlib
@@ -51,12 +51,12 @@ def read_sentences(
         [(['A', 'dog'], ['DET', 'NOUN']), (['Sit'], ['VERB'])]
         >>> folder.cleanup()
 
-    Time O(characters), about a microsecond a word; memory O(longest sentence).
+    Time O(characters), about one microsecond per word; memory O(longest sentence).
     """
     one_of("format", format, FORMATS)
     file = os.fspath(path)
     if not isinstance(file, str):
-        raise TypeError(complaint("path", "be a string or a path of strings", type(file).__name__, "decode it"))
+        raise TypeError(complaint("path", "be a string or a path", type(file).__name__, "decode it"))
     columns = None if tag is None else TagColumns.parse(tag)
     if format != "auto":
         _check_columns(file, columns, format)
@@ -65,20 +65,20 @@ def read_sentences(
 
 def _sentences(file: str, columns: TagColumns | None, format: str, check_ids: bool) -> Iterator[Sentence]:
     has_sentence = has_tag = False
-    with Source(file) as source, closing(_parsed(source, columns, format, check_ids)) as sentences:
+    with Source(file) as source, closing(_parse(source, columns, format, check_ids)) as sentences:
         for sentence in sentences:
             has_sentence = True
             if not has_tag and columns is not None and sentence.tags is not None:
-                has_tag = any(tag != columns.nothing for tag in sentence.tags)
+                has_tag = any(tag != columns.empty_tag for tag in sentence.tags)
             yield sentence
     if not has_sentence:
-        raise ReaderError.at(file, None, "there is no sentence in it", "pass a file with a word a line")
+        raise ReaderError.at(file, None, "the file has no sentence", "pass a file with one word per line")
     if columns is not None and not has_tag:
-        wrong = f"column {columns} is _ throughout, so no word has a tag"
-        raise ReaderError.at(file, None, wrong, "name a column that is filled")
+        wrong = f"column {columns} contains only _, so no word has a tag"
+        raise ReaderError.at(file, None, wrong, "name a column that contains tags")
 
 
-def _parsed(source: Source, columns: TagColumns | None, format: str, check_ids: bool) -> Generator[Sentence, None, None]:
+def _parse(source: Source, columns: TagColumns | None, format: str, check_ids: bool) -> Generator[Sentence, None, None]:
     if format == "auto":
         format = corpus_format(source) or "auto"
     if format in _CORPORA:
@@ -98,15 +98,15 @@ def _parsed(source: Source, columns: TagColumns | None, format: str, check_ids: 
 
 
 def _check_columns(file: str, columns: TagColumns | None, format: str) -> None:
-    """Raises if columns of another format are asked for."""
+    """Raises if the format does not have these columns."""
     if columns is None:
         return
     if format == "conllu" and (columns.has_last or max(columns.indices) >= len(CONLLU_NAMES)):
-        advice = "name one, for example upos, xpos or upos+feats"
-        raise ReaderError.at(file, None, f"this is CoNLL-U, which has no column {columns}", advice)
+        advice = "name a column, for example upos, xpos or upos+feats"
+        raise ReaderError.at(file, None, f"the file is CoNLL-U, which has no column {columns}", advice)
     if format == "columns" and columns.has_conllu_names:
-        wrong = f"this is a column file, whose columns have no names such as {columns}"
-        raise ReaderError.at(file, None, wrong, "give their numbers, counted from 1, or 'last'")
+        wrong = f"the file is a column file, which has no column names such as {columns}"
+        raise ReaderError.at(file, None, wrong, "pass column numbers, counted from 1, or 'last'")
     if format in _CORPORA and (columns.has_conllu_names or columns.indices not in ((LAST,), (1,))):
-        wrong = f"a word of the format {format} has one tag and no column {columns}"
-        raise ReaderError.at(file, None, wrong, "ask for 'tag'")
+        wrong = f"words in the format {format} have one tag, and there is no column {columns}"
+        raise ReaderError.at(file, None, wrong, "pass 'tag'")

@@ -80,7 +80,7 @@ MESSAGES: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "no such option": (
         call(BaselineLoss, "mean_absolute_error", q=0.7),
         TypeError,
-        "`q` must be an option of MAE, got one that is not; MAE takes weight, sample_weight,",
+        "`q` must be an option of MAE, got an unknown option; MAE accepts weight, sample_weight,",
     ),
     "bad option": (call(BaselineLoss, "generalized_cross_entropy", q=2), ValueError, "`q` must be a number in [0, 1]"),
     "bad reduction": (call(BaselineLoss, "unhinged", reduction="avg"), ValueError, "`reduction` must be one of"),
@@ -98,8 +98,8 @@ MESSAGES: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "floor": (call(EarlyLearning, 10, 4, floor=0.0), ValueError, "`floor` must be a number in (0, 1), got 0.0"),
     "momentum": (call(EarlyLearning, 10, 4, momentum=1.5), ValueError, "`momentum` must be a number in [0, 1], got 1.5"),
     "strength": (call(EarlyLearning, 10, 4, strength=-1), ValueError, "`strength` must be a number in [0, inf), got -1"),
-    "no samples": (call(EarlyLearning, 0, 4), ValueError, "`num_samples` must be a whole number above 0, got 0"),
-    "no classes": (call(EarlyLearning, 9, 4.0), ValueError, "`num_classes` must be a whole number above 0, got 4.0"),
+    "no samples": (call(EarlyLearning, 0, 4), ValueError, "`num_samples` must be a positive integer, got 0"),
+    "no classes": (call(EarlyLearning, 9, 4.0), ValueError, "`num_classes` must be a positive integer, got 4.0"),
     "memory's weight": (call(EarlyLearning, 9, 4, weight=WEIGHT[:3]), ValueError, "`weight` must have shape (4,), got (3,)"),
     "memory's list": (call(EarlyLearning, 9, 4, weight=[1.0]), TypeError, "`weight` must be a torch tensor, got list"),
     "memory's rows": (

@@ -18,7 +18,7 @@ from linearcore.losses.baselines import BASELINES, Baseline, BaselineLoss, Label
 @baseline("focal", is_symmetric=False, is_convex=False, is_bounded=False, gamma=Range(0, 10, "for example 2.0"))
 def focal(rows: LabelledRows, *, gamma: float = 2.0) -> Tensor:
     """−(1 − p_y)^γ log p_y."""
-    log_p = rows.own(rows.log_probabilities)
+    log_p = rows.gather_labels(rows.log_probabilities)
     return -((1 - log_p.exp()) ** gamma) * log_p
 
 
@@ -68,9 +68,7 @@ def test_module_takes_it_and_options_are_checked() -> None:
     assert repr(module) == "BaselineLoss('focal', gamma=1.0, label_smoothing=0.1)"
     with pytest.raises(ValueError, match=r"`gamma` must be a number in \[0, 10\], got 11; for example 2.0"):
         BaselineLoss(focal, gamma=11)
-    with pytest.raises(
-        TypeError, match="`alpha` must be an option of focal, got one that is not; focal takes gamma, weight,"
-    ):
+    with pytest.raises(TypeError, match=r"`alpha` must be an option of focal, got .*gamma, weight,"):
         focal(SCORES, TARGET, alpha=1.0)
     with pytest.raises(TypeError, match="`class_margin` must be an option of focal"):
         focal(SCORES, TARGET, class_margin=WEIGHT)

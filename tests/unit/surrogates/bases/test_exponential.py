@@ -34,5 +34,5 @@ def test_worst_errors_keep_a_finite_gradient_that_is_not_zero() -> None:
 
 @pytest.mark.parametrize("point", (0, -1.0, float("nan"), "16"), ids=repr)
 def test_point_must_be_positive(point: object) -> None:
-    with pytest.raises(ValueError, match=r"`linear_past` must be a positive number, got .*; pass the point past which"):
+    with pytest.raises(ValueError, match=r"`linear_past` must be a positive number, got "):
         ExponentialBase(linear_past=point)

@@ -20,13 +20,13 @@ def test_least_constant_makes_the_minimum_zero(a: float) -> None:
 
 @pytest.mark.parametrize("constant", (0.0, -1.0, 1.08, float("nan")), ids=repr)
 def test_constant_too_small(constant: float) -> None:
-    with pytest.raises(ValueError, match=r"`constant` must be at least 1.08169, got .*; below it the base is negative"):
+    with pytest.raises(ValueError, match=r"`constant` must be at least 1.08169, got "):
         QuarticBase(constant=constant)
 
 
 @pytest.mark.parametrize("a", (0, -1.0, float("inf"), "1", False), ids=repr)
 def test_slope_must_be_positive(a: object) -> None:
-    with pytest.raises(ValueError, match=r"`a` must be a positive number, got .*; pass the slope of the quartic"):
+    with pytest.raises(ValueError, match=r"`a` must be a positive number, got "):
         QuarticBase(a)
 
 

@@ -67,15 +67,15 @@ def test_fast_growth_is_allowed() -> None:
 
 
 NOT_BASES = {
-    "wavy": (lambda z: 2 + z.sin(), r"be convex, got a violation near z = .*; its derivative must never fall"),
+    "wavy": (lambda z: 2 + z.sin(), r"be convex, got a violation near z = "),
     "kink on the grid": (lambda z: F.relu(z + 3), r"be continuously differentiable, .* near z = -3"),
     "kink off the grid": (lambda z: F.relu(z + 1.01234), r"be continuously differentiable, .* near z = -1\.0"),
     "kink at zero": (lambda z: F.relu(z) + z.exp(), r"be continuously differentiable, .*; smooth the kink"),
     "negative": (lambda z: z.exp() - 0.5, r"be non-negative, got a violation near z = -30; add a constant"),
-    "falling": (lambda z: (-z).exp(), r"have Φ'\(0\) > 0, got Φ'\(0\) = -1; shift it so that it rises"),
+    "falling": (lambda z: (-z).exp(), r"have Φ'\(0\) > 0, got Φ'\(0\) = -1"),
     "flat": (lambda z: z * z, r"have Φ'\(0\) > 0, got Φ'\(0\) = 0"),
-    "nowhere": (lambda z: z * torch.nan, r"be defined on the whole line, got a violation near z = -30"),
-    "undefined on the left": (lambda z: (1 + z) ** 1.5, r"be defined on the whole line"),
+    "nowhere": (lambda z: z * torch.nan, r"be defined for all z, got a violation near z = -30"),
+    "undefined on the left": (lambda z: (1 + z) ** 1.5, r"be defined for all z"),
 }
 
 
@@ -94,12 +94,12 @@ def test_wrong_derivative(first) -> None:
 
 INF = math.inf
 CONTRADICTED = {
-    "left slope": ({"left": Half(0.5, 1.0)}, r"have slopes within the declared 0.5, .*; correct `left`"),
-    "left curvature": ({"left": Half(1.0, 0.5)}, r"have curvature within the declared 0.5, .*; correct `left`"),
-    "left flat": ({"left": Half(1.0, 1.0, is_flat_at_zero=True)}, r"have Φ'' = 0 at zero, .*; correct `left`"),
-    "right slope": ({"right": Half(5.0, INF)}, r"have slopes within the declared 5, .*; correct `right`"),
-    "right curvature": ({"right": Half(INF, 5.0)}, r"have curvature within the declared 5, .*; correct `right`"),
-    "right flat": ({"right": Half(INF, INF, is_flat_at_zero=True)}, r"have Φ'' = 0 at zero, .*; correct `right`"),
+    "left slope": ({"left": Half(0.5, 1.0)}, r"have .*slope.* 0.5, .*; correct `left`"),
+    "left curvature": ({"left": Half(1.0, 0.5)}, r"have curvature .* 0.5, .*; correct `left`"),
+    "left flat": ({"left": Half(1.0, 1.0, is_flat_at_zero=True)}, r"have Φ'' = 0 at zero .*; correct `left`"),
+    "right slope": ({"right": Half(5.0, INF)}, r"have .*slope.* 5, .*; correct `right`"),
+    "right curvature": ({"right": Half(INF, 5.0)}, r"have curvature .* 5, .*; correct `right`"),
+    "right flat": ({"right": Half(INF, INF, is_flat_at_zero=True)}, r"have Φ'' = 0 at zero .*; correct `right`"),
 }
 
 
@@ -111,7 +111,7 @@ def test_declared_facts_that_are_false(facts: dict[str, Half], message: str) -> 
 
 
 def test_monotone_that_is_false() -> None:
-    with pytest.raises(ValueError, match=r"`base` must be non-decreasing, as `is_monotone=True` says, .*; declare it False"):
+    with pytest.raises(ValueError, match=r"`base` must be non-decreasing with `is_monotone=True`"):
         UserBase(lambda z: z + z**4 / 12 + 2, is_monotone=True)
 
 
@@ -121,10 +121,10 @@ WRONG_CLAIMS = {
         {"function": lambda z: z.exp() + (z > 0.01).double(), "first": torch.exp},
         r"have `first` equal to the derivative of `function`",
     ),
-    "vanishes": ({"function": lambda z: z.exp() + 1, "vanishes": True}, r"be 0 at −inf, as `vanishes=True` says"),
+    "vanishes": ({"function": lambda z: z.exp() + 1, "vanishes": True}, r"be 0 at −inf with `vanishes=True`"),
     "vanishes, but NaN at −inf": (
         {"function": lambda z: (z + torch.sqrt(z * z + 4)) / 2, "is_monotone": True, "vanishes": True},
-        r"be 0 at −inf, as `vanishes=True` says",
+        r"be 0 at −inf with `vanishes=True`",
     ),
 }
 
@@ -150,7 +150,7 @@ def test_functions_of_the_wrong_kind(function: object) -> None:
 
 
 def test_a_function_that_sums() -> None:
-    with pytest.raises(TypeError, match="`function` must keep the shape of its tensor"):
+    with pytest.raises(TypeError, match=r"`function` must return a tensor of the shape of its input, got \(\)"):
         UserBase(lambda z: z.exp().sum())
 
 

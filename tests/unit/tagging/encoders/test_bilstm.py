@@ -15,7 +15,7 @@ def make(**options):
 
 
 def run(encoder, sentences, length):
-    inputs = encoder.collate([encoder.numbers(words) for words in sentences], length)
+    inputs = encoder.collate([encoder.featurize(words) for words in sentences], length)
     mask = torch.tensor([[place < len(words) for place in range(length)] for words in sentences])
     return encoder(mask, **inputs)
 
@@ -46,7 +46,7 @@ def test_it_is_torchs_bidirectional_lstm():
 
 def test_unknown_words_differ_by_their_spelling_only():
     encoder, plain = make().eval(), make(characters=False).eval()
-    assert encoder.numbers(["dogs", "the"])[0].tolist() == [UNKNOWN, 2]
+    assert encoder.featurize(["dogs", "the"])[0].tolist() == [UNKNOWN, 2]
     assert not torch.allclose(run(encoder, [["dogs"]], 1), run(encoder, [["running"]], 1))
     assert torch.equal(run(plain, [["dogs"]], 1), run(plain, [["running"]], 1))
 
@@ -73,9 +73,9 @@ def test_settings_make_the_same_encoder(tmp_path):
 
 
 def test_complaints():
-    with pytest.raises(ValueError, match="`counts` must be one for each of 5 words, got 2"):
+    with pytest.raises(ValueError, match="`counts` must have one count for each of 5 words, got 2"):
         BiLSTM(WORDS, [1, 2])
-    with pytest.raises(ValueError, match="`spelling` must be there"):
+    with pytest.raises(ValueError, match="`spelling` must be a tensor"):
         make()(torch.ones(1, 1, dtype=torch.bool), words=torch.tensor([[2]]))
     with pytest.raises(ValueError, match="`encoder` must be one of 'bilstm', 'transformer', got 'gpt'"):
         encoder_class("gpt")

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linearcore.tagging.encoders._spelling import BEGINNINGS, ENDINGS, FEATURES, shape, spelling
+from linearcore.tagging.encoders._spelling import FEATURES, MAX_PREFIX, MAX_SUFFIX, shape, spelling
 
 
 def test_two_words_share_what_they_share():
@@ -16,9 +16,9 @@ def test_short_words_have_no_long_endings():
     assert [number > 0 for number in found] == [
         True,
         True,
-        *[False] * (ENDINGS - 1),
+        *[False] * (MAX_SUFFIX - 1),
         True,
-        *[False] * (BEGINNINGS - 1),
+        *[False] * (MAX_PREFIX - 1),
         True,
     ]
 

@@ -26,7 +26,7 @@ def hidden(encoder, sentences):
     length = max(map(len, sentences))
     mask = torch.arange(length) < torch.tensor([len(words) for words in sentences]).unsqueeze(1)
     with torch.no_grad():
-        return encoder(mask, **encoder.collate([encoder.numbers(words) for words in sentences], length)), mask
+        return encoder(mask, **encoder.collate([encoder.featurize(words) for words in sentences], length)), mask
 
 
 def alone(encoder, words):
@@ -68,14 +68,14 @@ def test_words_of_a_long_sentence_have_the_states_of_its_parts():
 
 def test_a_shorter_row_may_be_asked_for():
     encoder = encoder_of(max_length=5)
-    inputs = encoder.collate([encoder.numbers(LONG)], len(LONG))
+    inputs = encoder.collate([encoder.featurize(LONG)], len(LONG))
     assert inputs["input_ids"].shape[1] == 5
     torch.testing.assert_close(hidden(encoder, [LONG])[0][0, :1], alone(encoder, LONG[:1]), atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("max_length", [2, 65])
 def test_a_row_that_holds_no_word_or_too_much_is_refused(max_length):
-    with pytest.raises(ValueError, match=r"`max_length` must be between 3 and the model's 64, got \d+; leave it out"):
+    with pytest.raises(ValueError, match=r"`max_length` must be between 3 and the model's 64 positions, got \d+; omit it"):
         encoder_of(max_length=max_length)
 
 
@@ -112,10 +112,10 @@ def test_saved_and_loaded_it_is_the_same_but_for_weights(tmp_path):
 
 def test_byte_level_words_begin_with_a_space(tmp_path):
     encoder = TransformerEncoder.from_pretrained(write_encoder(tmp_path, byte_level()))
-    numbers = encoder.numbers(["ann", "ann", "\u200b"])[0].tolist()
+    numbers = encoder.featurize(["ann", "ann", "\u200b"])[0].tolist()
     assert encoder.tokenizer.convert_ids_to_tokens(numbers)[1:3] == ["Ġann", "Ġann"]
     again = TransformerEncoder.load(tmp_path, encoder.save(tmp_path))
-    assert again.numbers(["ann", "ann", "\u200b"])[0].tolist() == numbers
+    assert again.featurize(["ann", "ann", "\u200b"])[0].tolist() == numbers
 
 
 def test_half_precision_weights_are_widened(tmp_path):
@@ -164,13 +164,13 @@ def test_weights_of_another_model_are_refused(tmp_path):
     write_encoder(tmp_path)
     tiny_bert(18, layers=1).save_pretrained(tmp_path / "other")
     (tmp_path / "other" / "model.safetensors").rename(tmp_path / "model.safetensors")
-    with pytest.raises(ValueError, match=r"`path` must hold all weights of the encoder, got 16 that are not there"):
+    with pytest.raises(ValueError, match=r"`path` must contain all weights of the encoder, got 16 missing weights"):
         TransformerEncoder.from_pretrained(tmp_path)
 
 
 def test_a_model_with_a_decoder_is_refused(tmp_path):
     transformers.T5Config(d_model=8, num_layers=1, num_heads=1, d_ff=8).save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match=r"`path` must be an encoder, got t5 in .*; take one such as BERT"):
+    with pytest.raises(ValueError, match=r"`path` must be an encoder, got t5 in .*; use one such as BERT"):
         TransformerEncoder.from_pretrained(tmp_path)
 
 
@@ -182,7 +182,7 @@ def test_a_slow_tokenizer_is_refused(tmp_path, monkeypatch):
 
 
 def test_files_that_save_did_not_write_are_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"`folder` must hold config\.json of a transformer, got none"):
+    with pytest.raises(ValueError, match=r"`folder` must contain config\.json of a transformer, got none"):
         TransformerEncoder.load(tmp_path, {})
     (tmp_path / "config.json").write_text('{"model_type": "nothing"}')
     with pytest.raises(ValueError, match="`path` must be a Hugging Face encoder") as error:
@@ -196,8 +196,8 @@ def test_a_real_model_knows_every_word_of_a_long_sentence():
     sentences = [["Angela", "Merkel", "visited", "\u200b", "Hamburg-Harburg", "."], ["internationalisation"] * 300]
     found, _ = hidden(encoder, sentences)
     torch.testing.assert_close(found[0, :6], alone(encoder, sentences[0]), atol=1e-4, rtol=0)
-    rows = encoder.numbers(sentences[1])[1]
-    first = int((encoder.numbers(sentences[1])[2][:, 0] == 0).sum())
+    rows = encoder.featurize(sentences[1])[1]
+    first = int((encoder.featurize(sentences[1])[2][:, 0] == 0).sum())
     assert len(rows) > 1
     torch.testing.assert_close(found[1, :first], alone(encoder, sentences[1][:first]), atol=1e-4, rtol=0)
 

@@ -189,7 +189,7 @@ def test_the_dtype_of_a_foreign_configuration_is_not_taken_over():
 
 def test_without_a_tokenizer_every_token_is_a_word_and_it_is_said(tmp_path):
     tiny_bert(len(SPECIAL) + len(PIECES)).save_pretrained(tmp_path)
-    with pytest.warns(UserWarning, match="every token is taken for a word, for there is no tokenizer: `path` must"):
+    with pytest.warns(UserWarning, match="every token is treated as a word, because there is no tokenizer: `path` must"):
         model = ChainForTokenClassification.from_encoder(tmp_path, labels=NAMES)
     inputs = inputs_of()
     sites = model.sites(inputs["input_ids"], inputs["attention_mask"])
@@ -209,24 +209,26 @@ def test_tuples_hidden_states_and_unknown_arguments(folder):
 
 @pytest.mark.parametrize("labels", [[], ["O", "O"], ["O", 3]])
 def test_labels_must_be_different_names(folder, labels):
-    with pytest.raises(ValueError, match="`labels` must be different names, at least one, got"):
+    with pytest.raises(ValueError, match="`labels` must be at least one name, all different, got"):
         ChainForTokenClassification.from_encoder(folder, labels=labels)
 
 
 def test_labels_that_break_the_rules_are_refused(folder):
     model, inputs = model_of(folder, constraints="bio"), inputs_of()
     labels = torch.where(labels_of(inputs) == -100, -100, 2)
-    with pytest.raises(ValueError, match="`tags` must obey `constraints`"):
+    with pytest.raises(ValueError, match="`tags` must satisfy `constraints`"):
         model(**inputs, labels=labels)
 
 
 def test_a_foreign_folder_is_one_line(folder, tmp_path):
     for path in (folder, tmp_path, tmp_path / "not there"):
-        with pytest.raises(ValueError, match="`path` must be a folder or name of a saved chain, got") as error:
+        with pytest.raises(
+            ValueError, match="`path` must be a folder or name of a saved ChainForTokenClassification, got"
+        ) as error:
             ChainForTokenClassification.from_pretrained(path)
         assert "\n" not in str(error.value)
     with pytest.raises(ValueError, match="`path` must be a Hugging Face encoder") as error:
         ChainForTokenClassification.from_encoder(tmp_path, labels=NAMES)
     assert "\n" not in str(error.value)
-    with pytest.raises(ValueError, match="`config` must hold the configuration of an encoder, got none; begin with"):
+    with pytest.raises(ValueError, match="`config` must contain the configuration of an encoder, got none"):
         ChainForTokenClassification(ChainConfig())

@@ -4,9 +4,9 @@ import torch
 pytest.importorskip("transformers")
 
 from linearcore.tagging.hugging_face._word_starts import (
-    BEGINS,
     INSIDE,
     SPECIAL,
+    START,
     kinds_of_tokens,
     kinds_without_tokenizer,
     word_starts,
@@ -41,9 +41,9 @@ def test_entries_are_sorted_by_their_marks():
     tokenizer = word_piece()
     kinds = kinds_of_tokens(tokenizer, 20)
     names = tokenizer.convert_ids_to_tokens(range(18))
-    expected = {"[UNK]": BEGINS, "[PAD]": SPECIAL, "[CLS]": SPECIAL, "[SEP]": SPECIAL, "[MASK]": SPECIAL}
+    expected = {"[UNK]": START, "[PAD]": SPECIAL, "[CLS]": SPECIAL, "[SEP]": SPECIAL, "[MASK]": SPECIAL}
     for name, kind in zip(names, kinds[:18].tolist(), strict=True):
-        assert kind == expected.get(name, INSIDE if name.startswith("##") else BEGINS), name
+        assert kind == expected.get(name, INSIDE if name.startswith("##") else START), name
 
 
 def test_an_unknown_token_that_also_ends_texts_is_special():
@@ -55,16 +55,16 @@ def test_an_unknown_token_that_also_ends_texts_is_special():
 def test_without_marks_every_token_is_a_word():
     inner = tokenizers.Tokenizer(tokenizers.models.WordLevel({"a": 0, "b": 1, "[UNK]": 2}, unk_token="[UNK]"))
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=inner, unk_token="[UNK]")
-    assert kinds_of_tokens(tokenizer, 3).tolist() == [BEGINS] * 3
+    assert kinds_of_tokens(tokenizer, 3).tolist() == [START] * 3
 
 
 def test_without_a_tokenizer_the_configuration_says_what_is_special():
     config = transformers.BertConfig(pad_token_id=0, eos_token_id=4)
-    assert kinds_without_tokenizer(config, 6).tolist() == [SPECIAL, BEGINS, BEGINS, BEGINS, SPECIAL, BEGINS]
+    assert kinds_without_tokenizer(config, 6).tolist() == [SPECIAL, START, START, START, SPECIAL, START]
 
 
 def test_padding_begins_nothing_and_the_first_after_it_does():
-    kinds = torch.tensor([SPECIAL, BEGINS, INSIDE], dtype=torch.int8)
+    kinds = torch.tensor([SPECIAL, START, INSIDE], dtype=torch.int8)
     numbers, attended = torch.tensor([[1, 1, 2, 2, 1]]), torch.tensor([[0, 0, 1, 1, 1]])
     assert word_starts(kinds, numbers, attended).tolist() == [[False, False, True, False, True]]
     assert word_starts(kinds, numbers, None).tolist() == [[True, True, False, False, True]]
@@ -73,7 +73,7 @@ def test_padding_begins_nothing_and_the_first_after_it_does():
 def test_marks_at_the_end_of_words_and_foreign_vocabularies_are_refused():
     inner = tokenizers.Tokenizer(tokenizers.models.WordLevel({"a</w>": 0, "b": 1, "b</w>": 2}, unk_token="b"))
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=inner)
-    with pytest.raises(ValueError, match=r"`tokenizer` must mark where words begin, got one that marks where they end"):
+    with pytest.raises(ValueError, match=r"`tokenizer` must mark where words start, got one that marks where they end"):
         kinds_of_tokens(tokenizer, 3)
-    with pytest.raises(ValueError, match=r"`tokenizer` must have at most the encoder's 9 entries, got 18; take the"):
+    with pytest.raises(ValueError, match=r"`tokenizer` must have at most the encoder's 9 entries, got 18; use the"):
         kinds_of_tokens(word_piece(), 9)

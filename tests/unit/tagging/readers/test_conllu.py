@@ -3,7 +3,7 @@
 import pytest
 
 from linearcore.tagging.readers import ReaderError, TagColumns
-from linearcore.tagging.readers._blocks import LONGEST_SENTENCE
+from linearcore.tagging.readers._blocks import MAX_SENTENCE_LINES
 from linearcore.tagging.readers._conllu import conllu
 
 TEXT = """\
@@ -105,33 +105,33 @@ def test_without_a_check_of_ids_every_number_is_a_word():
     assert sentence.rows == [1, 2, 3, 6]
     with pytest.raises(ReaderError, match=r"^x\.conllu:1: range 3-4 before word 1"):
         read(words(*ids))
-    with pytest.raises(ReaderError, match=r"^x\.conllu:1: 'x' is no id"):
+    with pytest.raises(ReaderError, match=r"^x\.conllu:1: 'x' is not an id"):
         read(words("x"), check_ids=False)
 
 
-RANGE = "a range stands before its first word and overlaps no other"
-COUNT = "number the words 1, 2, 3, …, or read without checking ids"
+RANGE = "put a range before its first word, without overlap"
+COUNT = "number the words 1, 2, 3, …, or disable the check"
 EMPTY = "number the empty nodes after word 3 as 3.1, 3.2, …"
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("# a\n1\tform", "2: 2 cells instead of 10; CoNLL-U has ten columns separated by tabs"),
-        (words("1") + "\t_", "1: 11 cells instead of 10; CoNLL-U has ten columns separated by tabs"),
-        (words("1").replace("\t", "  "), "1: 1 cells instead of 10; CoNLL-U has ten columns separated by tabs"),
+        ("# a\n1\tform", "2: 2 cells instead of 10"),
+        (words("1") + "\t_", "1: 11 cells instead of 10"),
+        (words("1").replace("\t", "  "), "1: 1 cells instead of 10"),
         (words("1", "2") + "\n\n" + words("1") + "\n2", "5: 1 cells instead of 10"),
-        (words("1", "3"), f"2: id 3 where 2 should stand; {COUNT}"),
-        (words("1", "1"), f"2: id 1 where 2 should stand; {COUNT}"),
-        (words("2"), f"1: id 2 where 1 should stand; {COUNT}"),
-        (words("1", "2", "1"), f"3: id 1 where 3 should stand; {COUNT}"),
-        (words("01"), "1: '01' is no id; write a number, a range such as 1-2, or an empty node such as 1.1"),
-        (words("0"), "1: '0' is no id"),
-        (words("²"), "1: '²' is no id"),
-        (words(""), "1: '' is no id"),
-        (words("1-"), "1: '1-' is no id"),
-        (words("1-2-3"), "1: '1-2-3' is no id"),
-        (words("x" * 50), f"1: '{'x' * 39}…' is no id"),
+        (words("1", "3"), f"2: id 3 instead of 2; {COUNT}"),
+        (words("1", "1"), f"2: id 1 instead of 2; {COUNT}"),
+        (words("2"), f"1: id 2 instead of 1; {COUNT}"),
+        (words("1", "2", "1"), f"3: id 1 instead of 3; {COUNT}"),
+        (words("01"), "1: '01' is not an id"),
+        (words("0"), "1: '0' is not an id"),
+        (words("²"), "1: '²' is not an id"),
+        (words(""), "1: '' is not an id"),
+        (words("1-"), "1: '1-' is not an id"),
+        (words("1-2-3"), "1: '1-2-3' is not an id"),
+        (words("x" * 50), f"1: '{'x' * 39}…' is not an id"),
         (words("2-3", "1", "2", "3"), f"1: range 2-3 before word 1; {RANGE}"),
         (words("1", "1-2", "2"), f"2: range 1-2 before word 2; {RANGE}"),
         (words("1-0", "1"), f"1: range 1-0 before word 1; {RANGE}"),
@@ -139,17 +139,17 @@ EMPTY = "number the empty nodes after word 3 as 3.1, 3.2, …"
         (words("1-3", "1", "2-3", "2", "3"), f"3: range 2-3 before word 2; {RANGE}"),
         (
             words("1-3", "1", "2"),
-            "1: a range goes up to word 3, and the sentence has 2; end the range at a word of the sentence",
+            "1: a range ends at word 3, but the sentence has 2 words",
         ),
-        (words("1.1", "1"), f"1: empty node 1.1 where 0.1 should stand; {EMPTY}"),
-        (words("1", "1.2"), f"2: empty node 1.2 where 1.1 should stand; {EMPTY}"),
-        (words("1", "1.1", "1.1"), f"3: empty node 1.1 where 1.2 should stand; {EMPTY}"),
+        (words("1.1", "1"), f"1: empty node 1.1 instead of 0.1; {EMPTY}"),
+        (words("1", "1.2"), f"2: empty node 1.2 instead of 1.1; {EMPTY}"),
+        (words("1", "1.1", "1.1"), f"3: empty node 1.1 instead of 1.2; {EMPTY}"),
         ("# a\n" + words("0.1"), "2: the sentence has no words; remove it, or add the words"),
-        (words("1", "2").replace("2\tform", "2\t"), "2: the form is empty; write the word, or _ for one that is not known"),
-        (words("1", "2").replace("NOUN", ""), "1: the cell of column upos is empty; write a tag, or _ for none"),
+        (words("1", "2").replace("2\tform", "2\t"), "2: the form is empty"),
+        (words("1", "2").replace("NOUN", ""), "1: the cell of column upos is empty"),
         (
             words("1") + "\n\n# late\n\n# later",
-            "3: no sentence follows these lines, so they could not be written back; remove",
+            "3: no sentence follows these lines, so they cannot be written",
         ),
     ],
 )
@@ -162,8 +162,8 @@ def test_messages(text, message):
 @pytest.mark.parametrize(("text", "line"), [("# a\n", 1), ("\n# a\n", 2), ("1\ta\n", 1)], ids=["comments", "parts", "words"])
 def test_message_for_sentences_without_an_end(text, line):
     with pytest.raises(ReaderError) as caught:
-        read(text * (LONGEST_SENTENCE + 1))
-    wrong = "the sentence that begins here has more than 100,000 lines; put a blank line after each sentence"
+        read(text * (MAX_SENTENCE_LINES + 1))
+    wrong = "the sentence that starts here has more than 100,000 lines; put a blank line after each sentence"
     assert str(caught.value) == f"x.conllu:{line}: {wrong}"
 
 
@@ -177,7 +177,7 @@ def test_sentences_before_a_fault_are_given():
 def test_spaces_in_a_combination_are_refused():
     text = words("1", "2").replace("2\tform\tlemma\tNOUN\t_", "2\tform\tlemma\tNOUN\tN N")
     with pytest.raises(
-        ReaderError, match=r"^x\.conllu:2: column xpos holds 'N N', and upos\+xpos joins its columns by a space"
+        ReaderError, match=r"^x\.conllu:2: column xpos contains 'N N', but upos\+xpos joins its columns by a space"
     ):
         read(text, "upos+xpos")
     assert read(text, "xpos")[0].tags == ["_", "N N"]

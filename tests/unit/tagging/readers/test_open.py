@@ -11,7 +11,7 @@ import pytest
 
 from linearcore.tagging.readers import ReaderError
 from linearcore.tagging.readers import _lines as line_reader
-from linearcore.tagging.readers._lines import LONGEST_LINE, text_lines
+from linearcore.tagging.readers._lines import MAX_LINE_BYTES, text_lines
 from linearcore.tagging.readers._open import Source
 
 TEXT = "Füße\tNOUN\nsind\tAUX\n\nkalt\tADJ\n"
@@ -63,7 +63,7 @@ def test_the_size_of_blocks_does_not_matter(monkeypatch, size):
     monkeypatch.setattr(line_reader, "BLOCK", size)
     data = "\ufeffFüße\r\n\r\nsind 𝄞\nkalt\r\n☃".encode()
     assert list(text_lines(io.BytesIO(data).read1, "x")) == ["Füße", "", "sind 𝄞", "kalt", "☃"]
-    with pytest.raises(ReaderError, match=r"^x:3: byte 0xff is no UTF-8"):
+    with pytest.raises(ReaderError, match=r"^x:3: byte 0xff is not valid UTF-8"):
         list(text_lines(io.BytesIO(b"a\nb\nc\xff\nd\n").read1, "x"))
 
 
@@ -97,20 +97,20 @@ def test_members_are_in_order_and_without_what_systems_add(tmp_path):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"a\nb\xc3(\n", ":2: byte 0xc3 is no UTF-8; convert the text to UTF-8, for example by iconv -t UTF-8"),
-        (b"a\nb\n\xe4", ":3: byte 0xe4 is no UTF-8; convert"),
+        (b"a\nb\xc3(\n", ":2: byte 0xc3 is not valid UTF-8"),
+        (b"a\nb\n\xe4", ":3: byte 0xe4 is not valid UTF-8"),
         ("a b".encode("utf-16"), ":1: the text is UTF-16; save it as UTF-8"),
-        (b"a\nb\0c\n", ":2: a NUL byte, so this is no text; pass a text file, or one in .xz, .gz or .zip"),
-        (b"a\nb\rc\n", r":2: a carriage return that ends no line; let lines end in \n or \r\n"),
-        (b"a b\rc d\r", r":1: a carriage return that ends no line"),
-        (b"a\r\r\n", r":1: a carriage return that ends no line"),
+        (b"a\nb\0c\n", ":2: a NUL byte, so this is not text"),
+        (b"a\nb\rc\n", r":2: a carriage return inside a line"),
+        (b"a b\rc d\r", r":1: a carriage return inside a line"),
+        (b"a\r\r\n", r":1: a carriage return inside a line"),
         (
-            b"a\n" + b"x" * (LONGEST_LINE + 1) + b"\n",
+            b"a\n" + b"x" * (MAX_LINE_BYTES + 1) + b"\n",
             r":2: the line has more than 1,048,576 bytes; pass a text with one word",
         ),
-        (b"a\n" + b"x" * LONGEST_LINE + b"\0", ":2: a NUL byte"),
-        (b"BZh91AY&SY", ": bzip2 is not read; unpack it, or pack it as .xz, .gz or .zip"),
-        (b"PK\x05\x06" + bytes(18), ": the archive holds no file; pack the text into it"),
+        (b"a\n" + b"x" * MAX_LINE_BYTES + b"\0", ":2: a NUL byte"),
+        (b"BZh91AY&SY", ": bzip2 is not supported"),
+        (b"PK\x05\x06" + bytes(18), ": the archive contains no file"),
     ],
     ids=range(11),  # Some of these files are too long to be the name of a test.
 )
@@ -122,8 +122,8 @@ def test_messages_about_the_text(tmp_path, data, message):
 
 
 def test_a_line_as_long_as_allowed(tmp_path):
-    (tmp_path / "text").write_bytes(b"a\n" + b"x" * LONGEST_LINE + b"\nb")
-    assert list(map(len, read(tmp_path / "text"))) == [1, LONGEST_LINE, 1]
+    (tmp_path / "text").write_bytes(b"a\n" + b"x" * MAX_LINE_BYTES + b"\nb")
+    assert list(map(len, read(tmp_path / "text"))) == [1, MAX_LINE_BYTES, 1]
 
 
 @pytest.mark.parametrize("kind", ["xz", "gz", "zip"])
@@ -134,7 +134,7 @@ def test_message_for_damaged_archives(tmp_path, kind):
         read(tmp_path / "cut")
     name = {"xz": "xz", "gz": "gzip", "zip": "zip"}[kind]
     assert str(caught.value).startswith(f"{tmp_path}/cut: the {name} archive is damaged (")
-    assert str(caught.value).endswith("); fetch or pack it again")
+    assert str(caught.value).endswith("); download or create it again")
 
 
 def test_message_for_a_damaged_member(tmp_path):
@@ -152,7 +152,7 @@ def test_message_for_encrypted_archives(tmp_path):
     for record, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):  # The last of each is the text.
         data[data.rindex(record) + flags] |= 1
     path.write_bytes(data)
-    with pytest.raises(ReaderError, match=r"text\(folder/text\.txt\): the archive is encrypted; unpack it first"):
+    with pytest.raises(ReaderError, match=r"text\(folder/text\.txt\): the archive is encrypted"):
         read(path)
 
 
@@ -160,16 +160,16 @@ def test_messages_about_the_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ReaderError, match=r"^nowhere\.txt: there is no such file; check the path$"):
         read("nowhere.txt")
-    with pytest.raises(ReaderError, match=r"^\.: this is a folder; name a file in it$"):
+    with pytest.raises(ReaderError, match=r"^\.: this is a folder; "):
         read(".")
-    with pytest.raises(ReaderError, match=r"it cannot be read \(embedded null byte\); check the path and the disk$"):
+    with pytest.raises(ReaderError, match=r"the file cannot be read \(embedded null byte\); check the path and the disk$"):
         read("a\0b")
 
     def refuse(*_):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("builtins.open", refuse)  # The tests may run as root, who may read everything.
-    with pytest.raises(ReaderError, match=r"^text: you may not read this file; change its permissions, or copy it$"):
+    with pytest.raises(ReaderError, match=r"^text: permission denied; "):
         read("text")
 
 
@@ -182,6 +182,6 @@ def test_message_for_a_disk_that_fails(tmp_path, monkeypatch):
     with Source(str(tmp_path / "text")) as source:
         monkeypatch.setattr(source, "_read", fail)
         with pytest.raises(
-            ReaderError, match=r"text: it cannot be read \(input/output error\); check the path and the disk$"
+            ReaderError, match=r"text: the file cannot be read \(input/output error\); check the path and the disk$"
         ):
             list(source.lines())

@@ -32,20 +32,20 @@ def test_leaves_of_trees():
 def test_written_as_pairs():
     sentence = read(TREES, with_tags=False)[1]
     assert sentence.tags is None
-    assert sentence.tagged(["(", "N"], TagColumns.parse("tag")) == ["-LRB-\t(", "x\tN"]
+    assert sentence.tagged_lines(["(", "N"], TagColumns.parse("tag")) == ["-LRB-\t(", "x\tN"]
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("( (NN a) ) )", "1: ')' outside of a tree; balance the brackets"),
-        ("\nword", "2: 'word' outside of a tree; balance the brackets"),
-        ("( (NN a) )\n( (NN b)\n", "2: the tree that begins here is never closed; balance the brackets"),
+        ("( (NN a) ) )", "1: ')' outside a tree; balance the brackets"),
+        ("\nword", "2: 'word' outside a tree; balance the brackets"),
+        ("( (NN a) )\n( (NN b)\n", "2: the tree that starts here is not closed"),
         ("( (NN a b) )", "1: 'b' after a word or a phrase; write (TAG word)"),
         ("( (NP (NN a) b) )", "1: 'b' after a word or a phrase; write (TAG word)"),
         ("( (NN) )", "1: a bracket without a word; write (TAG word)"),
         ("()", "1: a bracket without a word; write (TAG word)"),
-        ("(NN a\n", "1: the tree that begins here is never closed"),
+        ("(NN a\n", "1: the tree that starts here is not closed"),
     ],
 )
 def test_messages(text, message):
@@ -57,6 +57,6 @@ def test_messages(text, message):
 @pytest.mark.parametrize("text", ["(", " (NN a)"], ids=["brackets", "words"])
 def test_message_for_trees_without_an_end(text):
     with pytest.raises(
-        ReaderError, match=r"^x\.mrg:1: the sentence that begins here has more than 100,000 words or brackets; balance"
+        ReaderError, match=r"^x\.mrg:1: the sentence that starts here has more than 100,000 words or brackets; balance"
     ):
         read("(" + text * 100_001)

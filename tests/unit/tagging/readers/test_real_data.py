@@ -42,7 +42,7 @@ def test_sizes(files, tag, sentences, words, tags):
 def test_own_tags_give_the_same_lines(file):
     columns = TagColumns.parse("upos+feats")
     for sentence in read_sentences(FOLDER / file, "upos+feats", check_ids="lasla" not in file):
-        assert sentence.tagged(sentence.tags, columns) == sentence.lines
+        assert sentence.tagged_lines(sentence.tags, columns) == sentence.lines
 
 
 def test_the_faults_of_lasla_are_seen():

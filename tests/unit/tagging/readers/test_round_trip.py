@@ -41,7 +41,7 @@ def test_conllu(text, tag):
     stream = io.StringIO()
     sentences = list(conllu(text.split("\n"), "x", columns))
     for sentence in sentences:
-        assert sentence.tagged(sentence.tags, columns) == sentence.lines
+        assert sentence.tagged_lines(sentence.tags, columns) == sentence.lines
         write_sentence(stream, sentence, sentence.tags, columns)
     assert stream.getvalue() == text
     assert list(conllu(stream.getvalue().split("\n"), "x", columns)) == sentences
@@ -67,7 +67,7 @@ def test_columns(text, tag):
     stream = io.StringIO()
     sentences = list(columns_file(text.split("\n"), "x", columns))
     for sentence in sentences:
-        assert sentence.tagged(sentence.tags, columns) == sentence.lines
+        assert sentence.tagged_lines(sentence.tags, columns) == sentence.lines
         write_sentence(stream, sentence, sentence.tags, columns)
     assert stream.getvalue() == text
     assert list(columns_file(stream.getvalue().split("\n"), "x", columns)) == sentences
@@ -78,5 +78,5 @@ def test_other_tags_are_read_back(text, data):
     columns = TagColumns.parse("last")
     for sentence in columns_file(text.split("\n"), "x", columns):
         tags = data.draw(st.lists(CELL, min_size=len(sentence.words), max_size=len(sentence.words)))
-        (again,) = columns_file(sentence.tagged(tags, columns), "x", columns)
+        (again,) = columns_file(sentence.tagged_lines(tags, columns), "x", columns)
         assert (again.words, again.tags, again.rows) == (sentence.words, tags, sentence.rows)

@@ -31,23 +31,23 @@ _STYLES = {
     "crf": (ORANGE, "-"),
 }
 _TITLES = {
-    "one": "One chain a step",
-    "suited": "The batch that suits each, in brackets",
+    "one": "One sequence per step",
+    "suited": "Best batch size of each method (in brackets)",
 }
 
 
 def draw(data: dict[str, Any]) -> "Figure":
-    """Test error against seconds of training: the paper's batch above, suited batches below."""
+    """Draws test error against seconds of training: the paper's batch size (top), and the best batch sizes (bottom)."""
     figure, axes = panels(2, 3.4)
-    every = data["runs"]
-    seconds = [value for run in every for value in run["curve"]["seconds"]]
+    all_runs = data["runs"]
+    seconds = [value for run in all_runs for value in run["curve"]["seconds"]]
     for panel, setting in zip(axes, _TITLES, strict=True):
         panel.set(xscale="log", yscale="log", xlim=(min(seconds), max(seconds)), ylim=(0.7 * data["errors"]["oracle"], 1.1))
-        runs = [run for run in every if run["setting"] == setting]
+        runs = [run for run in all_runs if run["setting"] == setting]
         lines = [_line(run, setting == "suited") for run in runs]
         draw_lines(panel, lines, gap=0.07)
         for line in lines:
-            # The label stands at the edge; the dot says where its curve ended.
+            # The label is at the edge; the dot marks the end of the curve.
             panel.plot(line.x[-1], line.y[-1], "o", color=line.colour, markersize=4)
         _draw_level(panel, data["errors"]["oracle"], "true parameters")
         _draw_level(panel, data["errors"]["unary"], "no transitions")
@@ -66,6 +66,6 @@ def _line(run: dict[str, Any], with_batch: bool) -> Line:
 
 def _draw_level(axes: "Axes", height: float, words: str) -> None:
     axes.axhline(height, color=FAINT, linewidth=1.0, linestyle=":")
-    # On the right, where the curves are either far above or far below.
+    # On the right, where no curve is close.
     place = axes.get_yaxis_transform()
     axes.text(0.99, height, words, color=FAINT, fontsize=9, va="bottom", ha="right", transform=place)

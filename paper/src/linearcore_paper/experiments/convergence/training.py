@@ -1,7 +1,7 @@
-"""Trains a linear tagger in several ways against the clock: the ways, the paths a step can take, tuning, and curves.
+"""Timed training of a linear tagger: methods, implementations of a step ("paths"), tuning and error curves.
 
-Only training counts on the clock: drawing the order and the candidates, gradients and updates; not decoding to see how far
-it is, and not compiling, which is reported beside it.
+Measured time includes sampling the order and the candidates, gradients and updates. It excludes decoding for evaluation, and
+compiling, which is reported separately.
 """
 
 import time
@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from linearcore.heads import ChainCRF, ChainSSVM, LinearCoreChain
 from linearcore.proposals import Uniform
 from linearcore.surrogates import LinearCore
-from linearcore_paper.experiments._plain import plain
-from linearcore_paper.experiments.convergence.data import Chains, Task, wrong_share
+from linearcore_paper.experiments._numbers import round_values
+from linearcore_paper.experiments.convergence.data import Chains, Task, hamming_error
 from linearcore_paper.experiments.convergence.explicit_steps import (
     Parameters,
     Step,
@@ -29,21 +29,21 @@ from linearcore_paper.experiments.convergence.explicit_steps import (
 )
 
 Head = ChainSSVM | ChainCRF | LinearCoreChain
-#: Draws for a step, in all methods that draw.
+#: Samples per step, in all methods that sample.
 SAMPLES = 20
-#: A path is timed by rounds of so many steps, one to warm it up and at least so many more.
-ROUND, ROUNDS = 20, 3
+#: A path is timed in rounds of `ROUND_STEPS` steps: one for warm-up and at least `MIN_ROUNDS` more.
+ROUND_STEPS, MIN_ROUNDS = 20, 3
 
 
 @dataclass(frozen=True)
 class Method:
-    """A way to train.
+    """A training method.
 
     Attributes:
-        label: its name in the figure.
-        head: the head for a number of tags.
-        explicit: its step with gradients written out, for a length of chains; None where there is none.
-        draws: "nothing", "tags" (candidates that all sites share) or "sequences".
+        label: name in the figure.
+        head: maps a number of tags to a head.
+        explicit: maps a sequence length to a step with explicit gradients; None if there is none.
+        draws: what is sampled: "nothing", "tags" (candidates shared by all positions) or "sequences".
     """
 
     label: str
@@ -70,29 +70,29 @@ METHODS: dict[str, Method] = {
         lambda length: sampled(LinearCore(), "pairwise"),
         "tags",
     ),
-    "sequences": Method("Algorithm 1, mended", lambda n: LinearCoreChain(n), None, "sequences"),
+    "sequences": Method("Algorithm 1, corrected", lambda n: LinearCoreChain(n), None, "sequences"),
     "ssvm": Method("SSVM", lambda n: ChainSSVM(n), structured_svm),
     "crf": Method("CRF", lambda n: ChainCRF(n), random_field),
 }
 
 
 class Path(Protocol):
-    """A tagger that can make steps."""
+    """A tagger with a training step."""
 
     def step(self, inputs: Tensor, tags: Tensor) -> None:
-        """One step of SGD on a batch (L, B, d), (L, B)."""
+        """Performs one SGD step on a batch (L, B, d), (L, B)."""
 
     def parameters(self) -> Parameters:
-        """Where it is now."""
+        """Returns the current parameters."""
 
 
 class HeadPath:
-    """Through the library's head, autograd and torch.optim.SGD."""
+    """A tagger that uses the library's head, autograd and torch.optim.SGD."""
 
     def __init__(self, method: Method, task: Task, rate: float, seed: int) -> None:
-        num_tags, inputs = task.law.embeddings.shape
+        num_tags, inputs = task.model.embeddings.shape
         self._method, device = method, task.train.tags.device
-        with torch.random.fork_rng(devices=[]):  # Modules draw from torch's own stream when they are made.
+        with torch.random.fork_rng(devices=[]):  # Constructors of modules use torch's global random state.
             self._layer, self._head = nn.Linear(inputs, num_tags).to(device), method.head(num_tags).to(device)
         self._head.validate = False
         for parameter in self._all():
@@ -101,7 +101,7 @@ class HeadPath:
         self._stream = torch.Generator(device).manual_seed(seed)
 
     def step(self, inputs: Tensor, tags: Tensor) -> None:
-        """As in `Path`."""
+        """See `Path`."""
         self._loss(inputs, tags).backward()
         self._optimizer.step()
         self._optimizer.zero_grad()
@@ -117,20 +117,20 @@ class HeadPath:
         return head.structured(self._layer(inputs), tags, form="sum", **draw)  # type: ignore[arg-type]
 
     def parameters(self) -> Parameters:
-        """As in `Path`."""
+        """See `Path`."""
         return Parameters(*(parameter.detach() for parameter in self._all()))
 
     def _all(self) -> list[nn.Parameter]:
-        """In the order of `Parameters`."""
+        """Returns the parameters in the order of `Parameters`."""
         layer, head = self._layer, self._head
         return [layer.weight, layer.bias, head.start_transitions, head.transitions, head.end_transitions]  # type: ignore[list-item]
 
 
 class ExplicitPath:
-    """Gradients written out; `step` may be compiled."""
+    """A tagger with explicit gradients; `step` may be compiled."""
 
     def __init__(self, step: Step, draws: bool, task: Task, rate: float, seed: int) -> None:
-        num_tags, inputs = task.law.embeddings.shape
+        num_tags, inputs = task.model.embeddings.shape
         device = task.train.tags.device
         self._step, self._draws, self._num_tags = step, draws, num_tags
         self._now = Parameters.zeros(num_tags, inputs, str(device))
@@ -138,18 +138,18 @@ class ExplicitPath:
         self._stream = torch.Generator(device).manual_seed(seed)
 
     def step(self, inputs: Tensor, tags: Tensor) -> None:
-        """As in `Path`."""
+        """See `Path`."""
         candidates = None
         if self._draws:
             candidates = torch.randint(self._num_tags, (1, SAMPLES), device=tags.device, generator=self._stream)[0]
         self._step(self._now, inputs, tags, self._rate, candidates)
 
     def parameters(self) -> Parameters:
-        """As in `Path`."""
+        """See `Path`."""
         return self._now
 
 
-#: (rate, seed) ↦ a tagger at its start.
+#: Maps (learning rate, seed) to a tagger before training.
 MakePath = Callable[[float, int], Path]
 
 
@@ -158,12 +158,12 @@ class Route:
     """The fastest path of a method at a batch size.
 
     Attributes:
-        make: a fresh tagger on that path.
-        batch: chains a step.
+        make: makes a new tagger on that path.
+        batch: sequences per step.
         name: "head", "explicit" or "compiled".
-        seconds: of a step, by path.
-        compiling: seconds it took to compile, next to none where the process had done so before; None where nothing was.
-        why_not: why nothing was compiled, or an empty string.
+        seconds: seconds per step, by path.
+        compiling: seconds to compile, nearly 0 if compiled before in this process; None if nothing was compiled.
+        why_not: reason why nothing was compiled, or an empty string.
     """
 
     make: MakePath
@@ -175,61 +175,61 @@ class Route:
 
     @property
     def pace(self) -> float:
-        """Seconds a step."""
+        """Seconds per step."""
         return self.seconds[self.name]
 
-    def told(self) -> dict[str, Any]:
-        """JSON values."""
-        compiling = None if self.compiling is None else plain(self.compiling, 3)
-        seconds = {name: plain(value, 4) for name, value in self.seconds.items()}
-        told = {"path": self.name, "seconds_a_step": seconds, "compile_seconds": compiling}
-        return told | ({"not_compiled": self.why_not} if self.why_not else {})
+    def to_json(self) -> dict[str, Any]:
+        """Returns JSON values."""
+        compiling = None if self.compiling is None else round_values(self.compiling, 3)
+        seconds = {name: round_values(value, 4) for name, value in self.seconds.items()}
+        values = {"path": self.name, "seconds_a_step": seconds, "compile_seconds": compiling}
+        return values | ({"not_compiled": self.why_not} if self.why_not else {})
 
 
 def find_route(method: Method, task: Task, batch: int, *, compiled: bool) -> Route:
-    """Times the paths there are and takes the fastest."""
+    """Times all paths of a method and returns the fastest."""
     makes: dict[str, MakePath] = {"head": lambda rate, seed: HeadPath(method, task, rate, seed)}
-    compiling, why_not = None, "" if compiled else "not asked for at this scale"
+    compiling, why_not = None, "" if compiled else "not compiled at this scale"
     if method.explicit is not None:
         draws, step = method.draws == "tags", method.explicit(len(task.train.tags))
         makes["explicit"] = lambda rate, seed: ExplicitPath(step, draws, task, rate, seed)
         if compiled:
-            quick: Step = torch.compile(step, dynamic=False)
+            compiled_step: Step = torch.compile(step, dynamic=False)
             started = time.perf_counter()
             try:
-                ExplicitPath(quick, draws, task, 0.01, 0).step(*next(batches(task.train, batch, 0)))
+                ExplicitPath(compiled_step, draws, task, 0.01, 0).step(*next(batches(task.train, batch, 0)))
                 compiling = time.perf_counter() - started
-                makes["compiled"] = lambda rate, seed: ExplicitPath(quick, draws, task, rate, seed)
-            except Exception as error:  # Whatever a compiler that is not there, or not whole, may raise.
-                why_not = f"the compiler gave up: {type(error).__name__}"
+                makes["compiled"] = lambda rate, seed: ExplicitPath(compiled_step, draws, task, rate, seed)
+            except Exception as error:  # A missing or broken compiler can raise any exception.
+                why_not = f"the compiler failed: {type(error).__name__}"
     elif compiled:
         why_not = "this method has no step to compile"
-    patience = 0.3 if compiled else 0.02
-    seconds = {name: _pace(make(0.01, 0), task.train, batch, patience) for name, make in makes.items()}
+    timing_seconds = 0.3 if compiled else 0.02
+    seconds = {name: _pace(make(0.01, 0), task.train, batch, timing_seconds) for name, make in makes.items()}
     best = min(seconds, key=lambda name: seconds[name])
     return Route(makes[best], batch, best, seconds, compiling, why_not)
 
 
 def batches(chains: Chains, batch: int, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Epochs without end, each in an order of its own; what does not fill a batch is left out of its epoch."""
+    """Yields batches of endless epochs, each in a new random order; an incomplete last batch is dropped."""
     stream, device = torch.Generator().manual_seed(seed), chains.tags.device
     while True:
         order = torch.randperm(len(chains), generator=stream)[: len(chains) // batch * batch].to(device)
-        # A batch lies together in memory: the quickest steps would spend a good part of their time looking for it.
+        # Batches are contiguous in memory: for the fastest steps, gathering them would take much of the time.
         parts = (part[:, order].unflatten(1, (-1, batch)).transpose(0, 1) for part in (chains.inputs, chains.tags))
         yield from zip(*(part.contiguous().unbind(0) for part in parts), strict=True)
 
 
 def _pace(path: Path, chains: Chains, batch: int, seconds: float) -> float:
-    """Seconds a step, timed for as long; the least of the rounds, since other processes can only make a step longer."""
-    device, supply = chains.tags.device, list(islice(batches(chains, batch, 0), ROUND))
+    """Returns seconds per step: the minimum over rounds, since other processes can only slow a step down."""
+    device, supply = chains.tags.device, list(islice(batches(chains, batch, 0), ROUND_STEPS))
     rounds: list[float] = []
-    while len(rounds) < 1 + ROUNDS or sum(rounds[1:]) < seconds:
+    while len(rounds) < 1 + MIN_ROUNDS or sum(rounds[1:]) < seconds:
         started = _now(device)
         for inputs, tags in supply:
             path.step(inputs, tags)
         rounds.append(_now(device) - started)
-    return min(rounds[1:]) / ROUND
+    return min(rounds[1:]) / ROUND_STEPS
 
 
 def _now(device: torch.device) -> float:
@@ -239,10 +239,10 @@ def _now(device: torch.device) -> float:
 
 
 def train(route: Route, task: Task, rate: float, marks: Sequence[int], seed: int, on: Chains) -> dict[str, list[float]]:
-    """Trains until the last of `marks` (steps, rising) and decodes the chains `on` at each of them.
+    """Trains until the last of `marks` (increasing numbers of steps) and decodes the sequences `on` at each of them.
 
     Returns:
-        step, seconds of training until then, and error.
+        Lists of steps, seconds of training and errors.
     """
     path, supply = route.make(rate, seed), batches(task.train, route.batch, seed)
     device, done, seconds = task.train.tags.device, 0, 0.0
@@ -252,14 +252,18 @@ def train(route: Route, task: Task, rate: float, marks: Sequence[int], seed: int
         for _ in range(mark - done):
             path.step(*next(supply))
         seconds, done = seconds + _now(device) - started, mark
-        for key, value in (("step", mark), ("seconds", plain(seconds, 5)), ("error", plain(error_of(path, on), 5))):
+        for key, value in (
+            ("step", mark),
+            ("seconds", round_values(seconds, 5)),
+            ("error", round_values(error_of(path, on), 5)),
+        ):
             curve[key].append(value)
     return curve
 
 
 @torch.no_grad()
 def error_of(path: Path, chains: Chains) -> float:
-    """Share of wrong tags by exact decoding; 1 for a tagger that has run away to infinity."""
+    """Returns the fraction of wrong tags of exact decoding; 1 if a parameter is not finite."""
     now = path.parameters()
     if not all(bool(part.isfinite().all()) for part in now):
         return 1.0
@@ -268,11 +272,11 @@ def error_of(path: Path, chains: Chains) -> float:
         (head.start_transitions, head.transitions, head.end_transitions), (now.start, now.transitions, now.end), strict=True
     ):
         parameter.copy_(value)
-    return wrong_share(head.viterbi(chains.inputs @ now.weight.t() + now.bias)[0], chains.tags)
+    return hamming_error(head.viterbi(chains.inputs @ now.weight.t() + now.bias)[0], chains.tags)
 
 
 def tune(routes: Sequence[Route], task: Task, rates: Sequence[float], seconds: float, seed: int) -> list[dict[str, Any]]:
-    """Validation errors of all batch sizes and rates, each after about as many seconds of training."""
+    """Returns validation errors of all batch sizes and learning rates, each after about `seconds` of training."""
     rows = []
     for route in routes:
         count = max(1, round(seconds / route.pace))
@@ -283,16 +287,16 @@ def tune(routes: Sequence[Route], task: Task, rates: Sequence[float], seconds: f
 
 
 def chosen(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The row of the least validation error; of equals the first."""
+    """Returns the row with the lowest validation error; the first one on ties."""
     return min(rows, key=lambda row: float(row["validation_error"]))
 
 
 def marks_until(last: int, count: int) -> list[int]:
-    """Numbers of steps, evenly spaced on a log scale, from 1/200 of the last up to it."""
+    """Returns numbers of steps, evenly spaced on a log scale, from 1/200 of the last one to the last one."""
     return sorted({max(1, round(step)) for step in np.geomspace(max(1, last / 200), last, count)})
 
 
 def reached(curve: dict[str, list[float]], target: float) -> float | None:
-    """Seconds until the error was first seen at `target` or below; None if it never was."""
+    """Returns the seconds until the error was first at most `target`; None if it never was."""
     pairs = zip(curve["seconds"], curve["error"], strict=True)
     return next((seconds for seconds, error in pairs if error <= target), None)

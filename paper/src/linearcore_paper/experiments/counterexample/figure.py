@@ -28,7 +28,7 @@ _DASHES = {("logistic", 1): "-", ("logistic", 2): "--", ("exponential", 1): "-."
 
 
 def draw(data: dict[str, Any]) -> "Figure":
-    """Ratios against δ: three classes above; below, what the centered bound needs."""
+    """Draws the ratios against δ: three classes in the top panel, conditions of the centered bound in the bottom one."""
     figure, (above, below) = panels(2, 3.4)
     _draw_forms(above, data)
     _draw_centered(below, data)
@@ -44,7 +44,7 @@ def _set_up(axes: "Axes", title: str) -> None:
 
 
 def _draw_forms(axes: "Axes", data: dict[str, Any]) -> None:
-    """Colours are forms, dashes are surrogates."""
+    """Draws one line per form (colour) and surrogate (dashes)."""
     _set_up(axes, "p = (0.4 + δ, 0.4 − δ, 0.2), predicting class 2")
     rows = [row for row in data["rows"] if row["classes"] == 3 and row["tau"] == 1]
     for (base, sides), dashes in _DASHES.items():
@@ -61,11 +61,11 @@ def _draw_forms(axes: "Axes", data: dict[str, Any]) -> None:
 
 
 def _draw_centered(axes: "Axes", data: dict[str, Any]) -> None:
-    _set_up(axes, "Four outputs: what the centered bound needs")
+    _set_up(axes, "Four outputs: the centered bound needs one side and complete scores")
     four = {row["sides"]: row["ratios"] for row in data["rows"] if row["classes"] == 4}
     lines = [
         Line(data["deltas"], four[1], "centered, one-sided", BLUE),
-        Line(data["deltas"], four[2], "two-sided: lost", BLUE, "--"),
-        Line(data["deltas"], data["unary_scores"]["ratios"], "unary scores: lost", GREEN),
+        Line(data["deltas"], four[2], "two-sided: no bound", BLUE, "--"),
+        Line(data["deltas"], data["unary_scores"]["ratios"], "unary scores: no bound", GREEN),
     ]
     draw_lines(axes, lines)

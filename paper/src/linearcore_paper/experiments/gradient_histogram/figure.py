@@ -9,25 +9,25 @@ if TYPE_CHECKING:
 
 
 def draw(data: dict[str, Any]) -> "Figure":
-    """Shares of right and of wrong labels in each bin, on a log scale, since peaks are high.
+    """Draws the percentage of right and of wrong labels in each bin, on a log scale.
 
-    A panel for each loss and reading: against all competitors, as the network gets it, and against the strongest alone.
+    There is one panel for each loss and definition of the magnitude: with all competing classes, and with the strongest one.
     """
     bins = data["bins"]
-    edges = [place / bins for place in range(bins + 1)]
-    shown = [(reading, key) for reading in data["readings"] for key in data["runs"]]
-    figure, axes = panels(len(shown), 2.2)
-    for panel, (reading, key) in zip(axes, shown, strict=True):
+    edges = [index / bins for index in range(bins + 1)]
+    pairs = [(reading, key) for reading in data["readings"] for key in data["runs"]]
+    figure, axes = panels(len(pairs), 2.2)
+    for panel, (reading, key) in zip(axes, pairs, strict=True):
         title, run = f"{data['labels'][key]}, {reading}", data["runs"][key]
         if "failed" in run:
             name_axes(panel, "", "", f"{title}: {run['failed']}")
             continue
         for name, colour in (("right", BLUE), ("wrong", RED)):
             counts = run["readings"][reading][name]["counts"]
-            shares = [100 * count / max(1, sum(counts)) for count in counts]
-            panel.stairs(shares, edges, color=colour, label=f"{name} labels", linewidth=1.6)
+            percentages = [100 * count / max(1, sum(counts)) for count in counts]
+            panel.stairs(percentages, edges, color=colour, label=f"{name} labels", linewidth=1.6)
         panel.set(yscale="log", xlim=(0, 1), ylim=(0.01, 100))
         name_axes(panel, "", "% of labels", title)
         legend(panel, "beside")
-    axes[-1].set_xlabel(f"size of the gradient at the given label ({data['source']}, after epoch {data['epoch']})")
+    axes[-1].set_xlabel(f"gradient magnitude at the noisy label ({data['source']}, after epoch {data['epoch']})")
     return figure

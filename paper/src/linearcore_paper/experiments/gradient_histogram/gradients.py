@@ -1,9 +1,9 @@
-"""How hard a loss pushes each sample, in two readings.
+"""Gradient magnitudes of a loss for each sample, with two definitions.
 
-The paper plots |ℓ'(h(x))| between 0 and 1 and does not say of what. Here it is |∂ℓ/∂s_y|, y the given label, which lies
-there for both of its losses: 1 − p_y for cross-entropy, and the mean of |φ'(s_y − s_v)| over the competitors v for the
-pairwise linear core. This is what a network gets. Since the paper speaks of one margin u, it is also told for the label
-against its strongest competitor alone, as if there were two classes: 1 − σ(u), and |φ'(u)|.
+The paper plots |ℓ'(h(x))| between 0 and 1 without defining it. We use |∂ℓ/∂s_y| at the noisy label y, which is in [0, 1] for
+both losses: 1 − p_y for cross-entropy, and the mean of |φ'(s_y − s_v)| over the competing classes v for the pairwise linear
+core. This is the gradient in training. Since the paper refers to one margin u, we also compute it for the label and its
+strongest competing class only, as with two classes: 1 − σ(u), and |φ'(u)|.
 """
 
 from typing import Any
@@ -14,54 +14,54 @@ from torch import Tensor
 from linearcore_paper.vision import Loss
 
 BINS = 50
-#: From here on the paper speaks of high magnitudes.
+#: Lower limit of magnitudes that the paper calls high.
 HIGH = 0.6
 
 
 def magnitudes(loss: Loss, scores: Tensor, labels: Tensor) -> Tensor:
-    """|∂ℓ/∂s_y| of every row, (N,) float64 in [0, 1].
+    """Returns |∂ℓ/∂s_y| of every row, (N,) float64 in [0, 1].
 
     Args:
-        loss: gives (N,) losses, each of its own row alone.
+        loss: returns losses (N,), each of which depends on one row only.
         scores: (N, C).
-        labels: (N,) the labels that were given.
+        labels: (N,) noisy labels.
 
     Raises:
-        ValueError: if one is above 1, up to rounding: the loss has another scale.
+        ValueError: if a magnitude is above 1 beyond rounding, which means that the loss has another scale.
 
     Example:
         >>> magnitudes(torch.nn.CrossEntropyLoss(reduction="none"), torch.zeros(1, 4), torch.tensor([2]))
         tensor([0.7500], dtype=torch.float64)
     """
-    wanted = scores.detach().double().requires_grad_()
-    loss(wanted, labels).sum().backward()
-    assert wanted.grad is not None
-    found = wanted.grad.gather(1, labels.unsqueeze(1)).squeeze(1).abs()
-    if bool((found > 1 + 1e-9).any()):
-        raise ValueError(f"magnitudes must lie in [0, 1], got {float(found.max()):g}; divide the loss by its slope")
-    return found.clamp(max=1.0)
+    inputs = scores.detach().double().requires_grad_()
+    loss(inputs, labels).sum().backward()
+    assert inputs.grad is not None
+    values = inputs.grad.gather(1, labels.unsqueeze(1)).squeeze(1).abs()
+    if bool((values > 1 + 1e-9).any()):
+        raise ValueError(f"magnitudes must lie in [0, 1], got {float(values.max()):g}; divide the loss by its slope")
+    return values.clamp(max=1.0)
 
 
-def magnitudes_alone(loss: Loss, scores: Tensor, labels: Tensor) -> Tensor:
-    """As `magnitudes`, of the given label and its strongest competitor alone, as if there were no other class.
+def magnitudes_of_two(loss: Loss, scores: Tensor, labels: Tensor) -> Tensor:
+    """Returns `magnitudes` for the noisy label and its strongest competing class only, without the other classes.
 
     Example:
-        >>> magnitudes_alone(torch.nn.CrossEntropyLoss(reduction="none"), torch.zeros(1, 4), torch.tensor([2]))
+        >>> magnitudes_of_two(torch.nn.CrossEntropyLoss(reduction="none"), torch.zeros(1, 4), torch.tensor([2]))
         tensor([0.5000], dtype=torch.float64)
     """
-    own = labels.unsqueeze(1)
-    strongest = scores.scatter(1, own, -torch.inf).amax(1, keepdim=True)
-    return magnitudes(loss, torch.cat([scores.gather(1, own), strongest], 1), torch.zeros_like(labels))
+    index = labels.unsqueeze(1)
+    strongest = scores.scatter(1, index, -torch.inf).amax(1, keepdim=True)
+    return magnitudes(loss, torch.cat([scores.gather(1, index), strongest], 1), torch.zeros_like(labels))
 
 
 def histogram(values: Tensor) -> list[int]:
-    """How many lie in each of `BINS` equal parts of [0, 1]; 1 belongs to the last."""
-    places = (values * BINS).long().clamp(max=BINS - 1)
-    return [int(count) for count in torch.bincount(places, minlength=BINS)]
+    """Counts the values in `BINS` equal bins of [0, 1]; 1 belongs to the last bin."""
+    bins = (values * BINS).long().clamp(max=BINS - 1)
+    return [int(count) for count in torch.bincount(bins, minlength=BINS)]
 
 
-def described(values: Tensor, is_wrong: Tensor) -> dict[str, Any]:
-    """The pushes of right and of wrong labels: counts, mean, deviation, and the shares that the paper speaks of."""
+def summarize(values: Tensor, is_wrong: Tensor) -> dict[str, Any]:
+    """Summarizes magnitudes of right and wrong labels: counts, mean, deviation, and fractions of labels and of the sum."""
     groups = {"right": values[~is_wrong], "wrong": values[is_wrong]}
     total = float(values.sum())
     return {
@@ -76,6 +76,6 @@ def described(values: Tensor, is_wrong: Tensor) -> dict[str, Any]:
     }
 
 
-def share_at_one(counts: list[int]) -> float:
-    """The share of the last bin."""
+def last_bin_fraction(counts: list[int]) -> float:
+    """Returns the fraction of values in the last bin."""
     return counts[-1] / max(1, sum(counts))

@@ -29,12 +29,12 @@ _STYLES = {
     "unhinged-tuned": (OLIVE, "--"),
     "robust": (PURPLE, "-"),
 }
-#: Colours and shapes of the paper's numbers.
+#: Colours and marker shapes of the paper's numbers.
 _PAPERS = {"ce": (RED, "o"), "gce": (ORANGE, "s"), "lc": (SKY, "^")}
 
 
 def draw(data: dict[str, Any]) -> "Figure":
-    """Accuracy against the rate, the paper's as hollow marks; where another law was run, its accuracies below."""
+    """Draws accuracy against the noise rate (hollow: the paper's), and accuracies with symmetric noise if there are any."""
     rows = [row for row in data["rows"] if row["mean"] is not None]
     other = [row for row in rows if row["law"] != "instance"]
     figure, axes = panels(2 if other else 1, 4.0)
@@ -45,13 +45,13 @@ def draw(data: dict[str, Any]) -> "Figure":
 
 
 def _against_rates(panel: "Axes", data: dict[str, Any], rows: list[dict[str, Any]]) -> None:
-    """A line for each method; bars where seeds differ."""
+    """Draws a line for each method, with error bars if there are several seeds."""
     lines = []
     for key in dict.fromkeys(row["row"] for row in rows):
-        own = sorted((row for row in rows if row["row"] == key), key=lambda row: row["rate"])
-        rates, means = ([row[name] for row in own] for name in ("rate", "mean"))
+        method_rows = sorted((row for row in rows if row["row"] == key), key=lambda row: row["rate"])
+        rates, means = ([row[name] for row in method_rows] for name in ("rate", "mean"))
         colour, dashes = _STYLES[key]
-        # Two methods share a colour, and too little of a line stands before its name to show dashes.
+        # Two methods share a colour, and the line before a label is too short to show dashes.
         label = ("╌╌ " if dashes == "--" else "") + data["labels"][key]
         lines.append(Line([100 * rate for rate in rates], means, label, colour, dashes))
     shown = [value for line in lines for value in line.y] + [value for pairs in data["paper"].values() for _, value in pairs]
@@ -70,12 +70,12 @@ def _against_rates(panel: "Axes", data: dict[str, Any], rows: list[dict[str, Any
         panel.legend(frameon=False, fontsize=9, loc="lower left")
     title = f"{data['source']}, {data['laws']['instance']['label']} noise"
     if any(row["spread"] is not None for row in rows):
-        title += f"; bars: {max(len(row['seeds']) for row in rows)} seeds, else one"
+        title += f"; bars: {max(len(row['seeds']) for row in rows)} seeds, no bar: one seed"
     name_axes(panel, "wrong training labels, %", "test accuracy, %", title)
 
 
 def _side_by_side(panel: "Axes", data: dict[str, Any], rows: list[dict[str, Any]]) -> None:
-    """A dot for each method under another law, the best on top, named where the lines above are."""
+    """Draws a dot for each method under symmetric noise, the best on top, with labels on the right as in the panel above."""
     ranked = sorted(rows, key=lambda row: -row["mean"])
     panel.set_yticks(range(len(ranked)), [data["labels"][row["row"]] for row in ranked])
     panel.yaxis.tick_right()

@@ -1,4 +1,4 @@
-"""Images and wrong labels of `noise` and `gradient-histogram`: CIFAR-10, or a few made-up ones for a quick look."""
+"""Images and wrong labels of `noise` and `gradient-histogram`: CIFAR-10, or a few generated images at smoke scale."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,45 +13,45 @@ from linearcore.noise import NoisyLabels
 from linearcore.runtime import complaint
 from linearcore_paper.vision import Images, ImageSets, cifar10
 
-#: What a reader calls them.
+#: Names of the data sets in figures.
 SOURCES = {"cifar10": "CIFAR-10", "made-up": "made-up images"}
-_ADVICE = "pass --data DIR, where DIR has cifar-10-batches-py or cifar-10-batches-bin, as one fetches them"
-#: Made-up images to train on and to test, and their sides.
-_MADE, _SIDE = (480, 240), 16
+_ADVICE = "pass --data DIR, where DIR contains cifar-10-batches-py or cifar-10-batches-bin"
+#: Numbers of generated images for training and test, and their width and height.
+_GENERATED, _SIDE = (480, 240), 16
 
 
 @dataclass(frozen=True)
 class Law:
-    """How labels go wrong.
+    """A distribution of wrong labels.
 
     Attributes:
-        label: what a reader calls it.
-        generator: a function of `linearcore.noise`.
-        options: everything that makes one variant of it another law.
-        sees_images: whether the images decide, too.
+        label: name in figures.
+        generator: name of a function in `linearcore.noise`.
+        options: arguments of the generator that select the variant.
+        uses_images: whether wrong labels depend on the images.
     """
 
     label: str
     generator: str
     options: Mapping[str, Any]
-    sees_images: bool
+    uses_images: bool
 
     def draw(self, data: Images, rate: float, seed: int) -> NoisyLabels:
-        """Wrong labels for all of `data`."""
-        inputs = (data.images, data.labels) if self.sees_images else (data.labels,)
-        found: NoisyLabels = getattr(noise, self.generator)(
+        """Draws wrong labels for all of `data`."""
+        inputs = (data.images, data.labels) if self.uses_images else (data.labels,)
+        labels: NoisyLabels = getattr(noise, self.generator)(
             *inputs, rate, num_classes=data.num_classes, seed=seed, **self.options
         )
-        return found
+        return labels
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Returns JSON values."""
         return {"generator": self.generator, **self.options}
 
 
 LAWS: Mapping[str, Law] = {
-    # As Xia et al. released it: bytes of pixels as they are, and projections of its own for every class. How often a label
-    # is wrong has nothing to do with the image; what the paper writes about ambiguous images is another law.
+    # The code released by Xia et al.: raw pixel bytes and one projection per class. The probability that a label is wrong
+    # does not depend on the image, unlike the paper's description of ambiguous images.
     "instance": Law(
         "instance-dependent", "instance_dependent", {"inputs": "raw", "projections": "per-class", "spread": 0.1}, True
     ),
@@ -60,44 +60,44 @@ LAWS: Mapping[str, Law] = {
 
 
 def check_data(source: str, folder: Path | None) -> None:
-    """Raises a ValueError if a folder is needed, and none is given or it is not there."""
+    """Raises ValueError if a folder is needed and it is not given or does not exist."""
     if source == "cifar10" and (folder is None or not folder.is_dir()):
-        got = "none" if folder is None else f"{folder}, which is no folder"
+        got = "none" if folder is None else f"{folder}, which is not a folder"
         raise ValueError(complaint("data", "be a folder with CIFAR-10", got, _ADVICE))
 
 
 @lru_cache(maxsize=1)
 def read_images(source: str, folder: Path | None) -> ImageSets:
-    """Images with true labels, read once in a process.
+    """Returns images with true labels. They are read once per process.
 
     Raises:
-        OSError: if a part of CIFAR-10 is missing or cannot be read.
-        ValueError: if all of it is missing, a file is damaged, or no folder was given.
+        OSError: if a file of CIFAR-10 is missing or cannot be read.
+        ValueError: if all of its files are missing, a file is damaged, or no folder was given.
     """
     check_data(source, folder)
     if folder is not None and source == "cifar10":
         try:
             return cifar10(folder)
         except FileNotFoundError as error:
-            # Its own advice is about Python.
+            # The advice in the original message is for Python callers.
             if error.filename is None:
                 raise ValueError(complaint("data", "be a folder with CIFAR-10", f"'{folder}' without it", _ADVICE)) from None
             raise
-    train, test = (_made_up(count, seed) for seed, count in enumerate(_MADE))
+    train, test = (_made_up(count, seed) for seed, count in enumerate(_GENERATED))
     return ImageSets(train, test)
 
 
 @lru_cache(maxsize=4)
 def draw_labels(source: str, folder: Path | None, law: str, rate: float, seed: int) -> NoisyLabels:
-    """Wrong labels for the training images; runs that share them draw them once in a process."""
+    """Draws wrong labels for the training images; cached, so that runs in one process share them."""
     return LAWS[law].draw(read_images(source, folder).train, rate, seed)
 
 
 def _made_up(count: int, seed: int) -> Images:
-    """Noise in one of four colours: easy, and the same when it is moved or mirrored."""
+    """Generates noise images in one of four colours; the class does not change under shifts and mirroring."""
     stream = torch.Generator().manual_seed(seed)
     classes = ("red", "green", "blue", "yellow")
     labels = torch.arange(count) % len(classes)
-    glow = 90.0 * torch.tensor([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0]])[labels]
-    pixels = 60 + glow[:, :, None, None] + 50 * torch.rand(count, 3, _SIDE, _SIDE, generator=stream)
+    colour = 90.0 * torch.tensor([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0]])[labels]
+    pixels = 60 + colour[:, :, None, None] + 50 * torch.rand(count, 3, _SIDE, _SIDE, generator=stream)
     return Images(pixels.to(torch.uint8), labels, classes)

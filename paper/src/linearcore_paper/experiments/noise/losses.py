@@ -1,4 +1,4 @@
-"""The losses that `noise` and `gradient-histogram` compare, by name."""
+"""Losses that `noise` and `gradient-histogram` compare, by name."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from linearcore.losses.baselines import cross_entropy, generalized_cross_entropy
 from linearcore.surrogates import LinearCore
 from linearcore_paper.vision import Loss
 
-#: The paper's: Eq. (2) at τ = 1 with the logistic base, "strictly affine for all margins u ≤ 1".
+#: The paper's surrogate: Eq. (2) with τ = 1 with the logistic base, "strictly affine for all margins u ≤ 1".
 PAPER_CORE = LinearCore(base="logistic", tau=1.0, sides=1)
-#: Scores on a unit sphere differ by at most √2, so that every margin lies in this core.
+#: Scores on a unit sphere differ by at most √2, so every margin is in this core.
 WIDE_CORE = LinearCore(base="logistic", tau=2.0, sides=1)
-#: Margins of normed scores stay below about 4, so that the pairwise loss is the unhinged one plus a constant.
+#: Margins of normed scores stay below about 4, so the pairwise loss equals the unhinged loss plus a constant.
 NORMED_CORE = LinearCore(base="logistic", tau=5.0, sides=1)
 
 
@@ -23,10 +23,10 @@ class NoiseLoss:
     """A loss of the table.
 
     Attributes:
-        label: what a reader calls it.
-        make: its own options ↦ the loss, which takes scores (B, C) and labels (B,) and gives (B,) losses.
-        ending: of the network's name; "" for the paper's as it is. "normed" ends in `NormedScores`, which a loss without a
-            minimum needs.
+        label: name in figures.
+        make: maps options to the loss, a function of scores (B, C) and labels (B,) that returns losses (B,).
+        ending: suffix of the network's name; "" for the paper's network. "normed" adds `NormedScores` at the end, which a
+            loss without a minimum needs.
     """
 
     label: str
@@ -47,11 +47,11 @@ def _logodds(options: Mapping[str, Any]) -> Loss:
 
 
 def _pairwise(surrogate: LinearCore = PAPER_CORE, *, normalize: bool = True) -> Callable[[Mapping[str, Any]], Loss]:
-    """The pairwise form. The paper prints the sum over competitors, which is nine times the mean with ten classes."""
-    how: dict[str, Any] = {"surrogate": surrogate, "form": "pairwise", "normalize": normalize, "reduction": "none"}
+    """Returns the pairwise form. The paper uses the sum over competing classes, nine times the mean for ten classes."""
+    arguments: dict[str, Any] = {"surrogate": surrogate, "form": "pairwise", "normalize": normalize, "reduction": "none"}
 
     def make(options: Mapping[str, Any]) -> Loss:
-        return partial(multiclass_loss, **how, **options)
+        return partial(multiclass_loss, **arguments, **options)
 
     return make
 
@@ -79,7 +79,7 @@ LOSSES: Mapping[str, NoiseLoss] = {
 
 
 def name_of(loss: Loss) -> str:
-    """What records call a loss of this table: its function with all options.
+    """Returns the name of a loss in result files: its function with all options.
 
     Example:
         >>> name_of(LOSSES["gce"].make({"q": 0.5}))

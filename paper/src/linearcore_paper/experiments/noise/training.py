@@ -1,4 +1,4 @@
-"""One run of `noise`: a network that learns from wrong labels, and what it knows in the end."""
+"""One run of `noise`: trains a network on wrong labels and measures what it has learned."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -18,12 +18,12 @@ from linearcore_paper.vision import Images, Loss, Recipe, Run, Trained, hold_out
 
 @dataclass(frozen=True)
 class Size:
-    """How much is done with a source.
+    """Training size for a data set.
 
     Attributes:
-        recipe: of all runs. Scale, decay and seed are filled in.
-        held_out: images with noisy labels that runs that tune are judged on.
-        look_every: epochs of the runs that count between two looks at the test images, which take a while.
+        recipe: recipe of all runs. Scale, weight decay and seed are filled in.
+        held_out: number of images with noisy labels on which tuning runs are evaluated.
+        look_every: epochs between two evaluations on the test images in final runs.
     """
 
     recipe: Recipe
@@ -32,24 +32,24 @@ class Size:
 
 
 SIZES: Mapping[str, Size] = {
-    # The paper's: SGD with momentum 0.9, batches of 128, a rate of 0.1 and a cosine over 50 epochs.
-    "cifar10": Size(Recipe("resnet18", epochs=50, batch=128, rate=0.1, momentum=0.9), 5000, look_every=5),
-    "made-up": Size(Recipe("small", width=4, epochs=3, batch=24, rate=0.08, momentum=0.5), 80, look_every=2),
+    # The paper's recipe: SGD with momentum 0.9, batch size 128, learning rate 0.1 with a cosine schedule over 50 epochs.
+    "cifar10": Size(Recipe("resnet18", epochs=50, batch=128, lr=0.1, momentum=0.9), 5000, look_every=5),
+    "made-up": Size(Recipe("small", width=4, epochs=3, batch=24, lr=0.08, momentum=0.5), 80, look_every=2),
 }
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that decides a run.
+    """All settings of a run.
 
     Attributes:
         source: "cifar10" or "made-up".
         loss: a key of `LOSSES`.
-        config: its scale, decay and options.
+        config: scale, weight decay and options of the loss.
         law: a key of `LAWS`.
-        rate: of wrong labels.
-        seed: of the wrong labels, the weights and the order.
-        tunes: whether it is one of the runs that a configuration is chosen by.
+        rate: noise rate.
+        seed: random seed of the wrong labels, the weights and the order.
+        tunes: whether this is a tuning run.
     """
 
     source: str
@@ -62,21 +62,23 @@ class Plan:
 
     @property
     def size(self) -> Size:
-        """Of its source."""
+        """Training size for the source."""
         return SIZES[self.source]
 
     def make_loss(self) -> Loss:
-        """Losses (B,) of scores (B, C) and labels (B,)."""
+        """Returns the loss, a function of scores (B, C) and labels (B,) with values (B,)."""
         return LOSSES[self.loss].make(self.config.options)
 
     def recipe(self, device: str) -> Recipe:
-        """On a GPU the network is compiled, which makes it faster and nothing else."""
-        own, config, is_cuda = self.size.recipe, self.config, torch.device(device).type == "cuda"
-        network = "-".join(filter(None, (own.network, LOSSES[self.loss].ending)))
-        return replace(own, network=network, decay=config.decay, loss_scale=config.scale, seed=self.seed, compiled=is_cuda)
+        """Returns the recipe. On a GPU the network is compiled, which changes only the speed."""
+        base, config, is_cuda = self.size.recipe, self.config, torch.device(device).type == "cuda"
+        network = "-".join(filter(None, (base.network, LOSSES[self.loss].ending)))
+        return replace(
+            base, network=network, weight_decay=config.decay, loss_scale=config.scale, seed=self.seed, compiled=is_cuda
+        )
 
     def to_json(self, folder: Path | None) -> dict[str, Any]:
-        """As JSON values; where it ran is told by the environment of its record."""
+        """Returns JSON values without the device, which is in the environment of the result."""
         recipe = self.recipe("cpu").to_json()
         del recipe["compiled"]
         data = read_images(self.source, folder)
@@ -91,80 +93,82 @@ class Plan:
 
 
 def tune_run(plan: Plan, folder: Path | None, device: str) -> dict[str, Any]:
-    """Trains on most of the noisy labels and looks at the others, which are as noisy: nobody has clean ones to choose by."""
+    """Trains on most of the noisy labels and evaluates on the held-out ones, which are equally noisy."""
     noisy = draw_labels(plan.source, folder, plan.law, plan.rate, plan.seed)
     data = read_images(plan.source, folder).train.with_labels(noisy.labels)
     rest, held = hold_out(data, plan.size.held_out, plan.seed)
     recipe = plan.recipe(device)
-    # The last epoch is what counts, so no other is looked at.
+    # Only the last epoch is evaluated.
     run = Run(rest, plan.make_loss(), recipe, validation=held, device=device, evaluate_every=recipe.epochs)
-    trained = finished(run)
-    found = draw_name(noisy) | {"seconds": _seconds(trained)}
+    trained = train_all_epochs(run)
+    result = label_facts(noisy) | {"seconds": _seconds(trained)}
     if trained.failed is not None:
-        return found | {"failed": trained.failed}
-    return found | {"noisy_validation_accuracy": round(trained.history[-1]["validation_accuracy"], 3)}
+        return result | {"failed": trained.failed}
+    return result | {"noisy_validation_accuracy": round(trained.history[-1]["validation_accuracy"], 3)}
 
 
 def train_run(plan: Plan, folder: Path | None, device: str) -> dict[str, Any]:
-    """Trains on all noisy labels and looks at the clean test images now and then; the last look is what counts."""
+    """Trains on all noisy labels and evaluates on the clean test images; the result is the last evaluation."""
     noisy = draw_labels(plan.source, folder, plan.law, plan.rate, plan.seed)
     sets = read_images(plan.source, folder)
     data = sets.train.with_labels(noisy.labels)
     every = plan.size.look_every
-    trained = finished(Run(data, plan.make_loss(), plan.recipe(device), test=sets.test, device=device, evaluate_every=every))
-    found = draw_name(noisy) | {"seconds": _seconds(trained)}
+    trained = train_all_epochs(
+        Run(data, plan.make_loss(), plan.recipe(device), test=sets.test, device=device, evaluate_every=every)
+    )
+    result = label_facts(noisy) | {"seconds": _seconds(trained)}
     if trained.failed is not None:
-        return found | {"failed": trained.failed}
+        return result | {"failed": trained.failed}
     scores = trained.scores(data.images).cpu()
     if not bool(scores.isfinite().all()):
-        return found | {"failed": "scores are not finite"}
+        return result | {"failed": "scores are not finite"}
     curve = {row["epoch"]: round(row["test_accuracy"], 2) for row in trained.history if row["test_accuracy"] is not None}
     best = max(curve, key=lambda epoch: curve[epoch])
-    return found | {
+    return result | {
         "best_accuracy": curve[best],
         "best_epoch": best,
         "curve": [list(pair) for pair in curve.items()],
         "test_accuracy": curve[max(curve)],
-        **known_about(scores, data, sets.train.labels, plan.make_loss()),
+        **label_metrics(scores, data, sets.train.labels, plan.make_loss()),
     }
 
 
-def known_about(scores: Tensor, data: Images, clean: Tensor, loss: Loss) -> dict[str, Any]:
-    """What training scores say about the labels that were given.
+def label_metrics(scores: Tensor, data: Images, clean: Tensor, loss: Loss) -> dict[str, Any]:
+    """Compares the predictions for the training images with their noisy and true labels.
 
     Args:
-        scores: (N, C), of the images that the network was trained on.
-        data: the images with the labels that were given.
+        scores: (N, C) scores of the training images.
+        data: the training images with their noisy labels.
         clean: (N,) true labels.
-        loss: that it was trained with.
+        loss: the training loss.
 
     Returns:
-        Per cent of all labels, and of the wrong ones, that the network gives itself; per cent of true labels; and how well
-        wrong ones are found by margin and by loss, as areas under the curve. None where no label is wrong.
+        Per cent of predictions equal to the noisy label, over all images and over wrong labels; per cent equal to the true
+        label; area under the ROC curve for detecting wrong labels by margin and by loss. None if no label is wrong.
     """
-    given, guess = data.labels, scores.argmax(1)
-    is_wrong = given != clean
-    found: dict[str, Any] = {"agreement": _percent(guess == given), "train_accuracy": _percent(guess == clean)}
+    noisy, prediction = data.labels, scores.argmax(1)
+    is_wrong = noisy != clean
+    metrics: dict[str, Any] = {"agreement": _percent(prediction == noisy), "train_accuracy": _percent(prediction == clean)}
     if not bool(is_wrong.any()):
-        return found | {"wrong_learned": None, "auc_margin": None, "auc_loss": None}
+        return metrics | {"wrong_learned": None, "auc_margin": None, "auc_loss": None}
     with torch.no_grad():
-        losses = loss(scores, given)
-    return found | {
-        "wrong_learned": _percent((guess == given)[is_wrong]),
-        "auc_margin": round(flagging_auc(suspects(scores, given).suspicion, is_wrong), 4),
-        "auc_loss": round(flagging_auc(suspects(scores, given, by=losses).suspicion, is_wrong), 4),
+        losses = loss(scores, noisy)
+    return metrics | {
+        "wrong_learned": _percent((prediction == noisy)[is_wrong]),
+        "auc_margin": round(flagging_auc(suspects(scores, noisy).suspicion, is_wrong), 4),
+        "auc_loss": round(flagging_auc(suspects(scores, noisy, measure=losses).suspicion, is_wrong), 4),
     }
 
 
-def finished(run: Run) -> Trained:
-    """Drives a run to its end, without a word: whoever asked for many shows how far they are."""
+def train_all_epochs(run: Run) -> Trained:
+    """Trains all epochs of a run without progress output; the caller shows the progress."""
     while not run.is_done:
         run.epoch()
     return run.result()
 
 
-def draw_name(noisy: NoisyLabels) -> dict[str, Any]:
-    """What names the wrong labels."""
+def label_facts(noisy: NoisyLabels) -> dict[str, Any]:
+    """Returns the hash and the noise rate of the drawn labels."""
     return {"noisy_labels": noisy.hash, "realised_rate": round(noisy.realised_rate, 6)}
 
 

@@ -16,7 +16,7 @@ _STYLES = {
 
 
 def draw(data: dict[str, Any]) -> "Figure":
-    """Regrets on log axes, and the local slope of the same curves."""
+    """Draws the regrets on log axes and the local slope of the same curves."""
     figure, (above, below) = panels(2, 3.1)
     curves = data["curves"]
     regrets = [
@@ -27,10 +27,10 @@ def draw(data: dict[str, Any]) -> "Figure":
         Line(
             curve["delta"],
             curve["local_slope"],
-            f"{curve['label']}\n(straight fit {curve['fit']:.3f})",
+            f"{curve['label']}\n(linear fit {curve['fit']:.3f})",
             *_STYLES[curve["key"]],
         )
         for curve in curves
     ]
-    draw_slopes(below, slopes, "Its local slope: 1 is a limit", gap=0.15)
+    draw_slopes(below, slopes, "Local slope of the same curves: 1 is reached only as δ → 0", gap=0.15)
     return figure

@@ -1,8 +1,8 @@
-"""Training steps of chain heads on random data, and a clock for them.
+"""Training steps of chain heads on random data, and their timing.
 
-A step is forward, backward and SGD's update of a linear tagger, emissions = W x + b with 20 inputs and a dense matrix of
-transitions, on one batch of chains of 20 positions. Transitions are drawn from N(0, 1): with those of a fresh head, which
-are next to nothing, a search that may skip tags would skip nearly all of them.
+A step is forward, backward and SGD update of a linear tagger, emissions = W x + b with 20 inputs and a dense transition
+matrix, on one batch of sequences of 20 positions. Transitions are drawn from N(0, 1): with the small initial values of a new
+head, a search that may skip tags would skip nearly all of them.
 """
 
 import time
@@ -19,11 +19,11 @@ from linearcore.proposals import Uniform
 from linearcore_paper.runner import Settings
 
 LENGTH, INPUTS, SAMPLES = 20, 20, 20
-#: Turns that each method has at the least; a turn is a few steps of a quick method and one of a slow one.
-LEAST_TURNS, TURN_SECONDS, MOST_STEPS = 5, 0.01, 10
-#: Steps before those that count, in a quick method's turn.
-SETTLING_STEPS = 2
-#: So small that a step costs the same, and what is searched stays as hard as it was.
+#: Minimum number of turns of each method, and target seconds and maximum steps of a turn.
+MIN_TURNS, TURN_SECONDS, MAX_STEPS = 5, 0.01, 10
+#: Untimed steps at the start of a fast method's turn.
+WARMUP_STEPS = 2
+#: So small that the parameters, and with them the difficulty of the search, do not change.
 LEARNING_RATE = 1e-12
 
 Head = ChainSSVM | ChainCRF | LinearCoreChain
@@ -32,7 +32,7 @@ Step = Callable[[], None]
 
 @dataclass(frozen=True)
 class Work:
-    """A model and a batch: hidden states (L, B, d), tags (L, B), and where candidates are drawn from."""
+    """A model and a batch: hidden states (L, B, d), tags (L, B), and the random generator of candidates."""
 
     head: Head
     layer: nn.Linear
@@ -61,7 +61,7 @@ def _sampled(work: Work, *, sparse: bool) -> Tensor:
 
 @dataclass(frozen=True)
 class Method:
-    """A way to train: its name in the figure, its head, and the loss of a batch."""
+    """A training method: its name in the figure, its head, and the loss of a batch."""
 
     label: str
     head: type[Head]
@@ -79,9 +79,9 @@ METHODS = {
 
 
 def training_step(method: Method, num_tags: int, batch: int, settings: Settings) -> Step:
-    """Forward, backward and update on one batch; all methods of a size start from the same numbers."""
+    """Returns a step: forward, backward and update on one batch. All methods of a size start from the same values."""
     stream = torch.Generator().manual_seed(settings.seed)
-    with torch.random.fork_rng(devices=[]):  # Modules draw from torch's own stream when they are made.
+    with torch.random.fork_rng(devices=[]):  # Constructors of modules use torch's global random state.
         layer, head = nn.Linear(INPUTS, num_tags), method.head(num_tags)
     with torch.no_grad():
         for parameter in layer.parameters():
@@ -90,9 +90,9 @@ def training_step(method: Method, num_tags: int, batch: int, settings: Settings)
             parameter.normal_(generator=stream)
     hidden = torch.randn(LENGTH, batch, INPUTS, generator=stream)
     tags = torch.randint(num_tags, (LENGTH, batch), generator=stream)
-    where = settings.device
-    draws = torch.Generator(where).manual_seed(settings.seed)
-    work = Work(head.to(where), layer.to(where), hidden.to(where), tags.to(where), draws)
+    device = settings.device
+    draws = torch.Generator(device).manual_seed(settings.seed)
+    work = Work(head.to(device), layer.to(device), hidden.to(device), tags.to(device), draws)
     optimizer = torch.optim.SGD([*work.layer.parameters(), *work.head.parameters()], lr=LEARNING_RATE)
 
     def step() -> None:
@@ -104,7 +104,7 @@ def training_step(method: Method, num_tags: int, batch: int, settings: Settings)
 
 
 def gradient_step(num_tags: int, settings: Settings) -> Step:
-    """What every dense gradient of a |Y|×|Y| matrix costs, whatever is in it: zeros to start from, and the update."""
+    """Returns a step with the minimum cost of a dense |Y|×|Y| gradient: filling with zeros, and the update."""
     matrix = nn.Parameter(torch.zeros(num_tags, num_tags, device=settings.device))
     optimizer = torch.optim.SGD([matrix], lr=LEARNING_RATE)
 
@@ -117,20 +117,20 @@ def gradient_step(num_tags: int, settings: Settings) -> Step:
 
 
 def interleaved(steps: Mapping[str, Step], seconds: float, device: str) -> dict[str, list[float]]:
-    """Seconds of the steps of each method, which take turns so that a busy moment of the machine meets all alike."""
-    # Twice, since the first step finds everything cold.
+    """Times the steps of each method. Methods alternate, so that other load on the machine affects all equally."""
+    # Twice, since the first step includes warm-up.
     for _ in range(2):
         paces = {key: _clock(step, device) for key, step in steps.items()}
     times: dict[str, list[float]] = {key: [] for key in steps}
     start, turns = time.perf_counter(), 0
-    while turns < LEAST_TURNS or time.perf_counter() - start < seconds:
+    while turns < MIN_TURNS or time.perf_counter() - start < seconds:
         for key, step in steps.items():
-            count = min(MOST_STEPS, int(TURN_SECONDS / paces[key]))
-            # In training a step follows itself; one that follows another method's finds the caches full of that.
-            for _ in range(SETTLING_STEPS if count else 0):
+            count = min(MAX_STEPS, int(TURN_SECONDS / paces[key]))
+            # In training, a step follows one of the same method; untimed steps restore the caches after another method.
+            for _ in range(WARMUP_STEPS if count else 0):
                 step()
             times[key] += [_clock(step, device) for _ in range(max(1, count))]
-            # One interrupted step must not make a quick method count as slow.
+            # Use the minimum, so that one interrupted step does not make a fast method look slow.
             paces[key] = min(paces[key], *times[key])
         turns += 1
     return times

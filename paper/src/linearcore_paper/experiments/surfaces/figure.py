@@ -13,15 +13,15 @@ _LEVELS = (0.5, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 
 
 def draw(data: dict[str, Any]) -> "Figure":
-    """Contours of four surfaces, each with the region in which it is affine outlined."""
+    """Draws contours of the four surfaces and outlines the region in which each is affine."""
     from matplotlib import colormaps
 
     figure, axes = panels(2, 3.0, columns=2)
-    # One shade a level, light enough for the numbers on top.
+    # One shade per level, light enough for the printed numbers.
     shades = colormaps["Blues"](np.linspace(0.0, 0.6, len(_LEVELS) + 1))
     for panel, surface in zip(axes, data["surfaces"], strict=True):
         axis, value = np.asarray(surface["axis"]), np.asarray(surface["value"])
-        # Rows run along the first margin; contour wants them along the second.
+        # Rows run along the first margin; `contour` expects them along the second.
         panel.contourf(axis, axis, value.T, levels=[0, *_LEVELS, 64], colors=shades)
         lines = panel.contour(axis, axis, value.T, levels=_LEVELS, colors=INK, linewidths=0.6)
         panel.clabel(lines, fontsize=8, fmt="%g")
@@ -31,5 +31,7 @@ def draw(data: dict[str, Any]) -> "Figure":
         panel.grid(False)
         form, rest = surface["label"].split(", ", 1)
         name_axes(panel, "margin over class 2", "margin over class 3", f"{form}\n{rest}")
-    figure.suptitle("Loss over the two margins; red: where it is affine", fontsize=10.5, x=0.02, ha="left")
+    figure.suptitle(
+        "Loss against the two margins; the red outline marks the affine region", fontsize=10.5, x=0.02, ha="left"
+    )
     return figure

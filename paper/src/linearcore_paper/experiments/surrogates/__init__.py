@@ -1,18 +1,18 @@
-"""`surrogates`: the curves, and Table 1 computed from declared facts and checked by numbers.
+"""`surrogates`: the curves of all surrogates, and Table 1 with a numerical check of every declared property.
 
-What a surrogate declares is put beside what `checked_facts` finds without looking at it.
+`checked_facts` estimates the properties numerically, without using the declared values, and compares both.
 """
 
 from functools import partial
 from typing import Any
 
 from linearcore.surrogates import BASES, CLASSICAL, LinearCore, SmoothedHinge, Surrogate
-from linearcore_paper.experiments._plain import span
+from linearcore_paper.experiments._numbers import format_range
 from linearcore_paper.experiments.surrogates.checked_facts import agrees, facts, kind_of
 from linearcore_paper.experiments.surrogates.figure import draw
 from linearcore_paper.runner import Claim, Experiment, Outcome, PartFunction, Settings, verdict
 
-#: Those that the paper has in Table 1.
+#: Surrogates in the paper's Table 1.
 _IN_PAPER = ("hinge", "squared-hinge", "logistic", "exponential")
 _STANDARD: dict[str, tuple[str, Surrogate]] = {name: (name.replace("-", " "), phi) for name, phi in CLASSICAL.items()}
 PAPER_ROWS = {name: _STANDARD.pop(name) for name in _IN_PAPER}
@@ -29,13 +29,13 @@ ROWS = PAPER_ROWS | CORES | OUR_ROWS
 
 
 def parts(settings: Settings) -> dict[str, PartFunction]:
-    """One part for each surrogate."""
+    """Returns one part for each surrogate."""
     finest = 1e-5 if settings.is_paper else 1e-4
     return {key: partial(facts, phi, finest) for key, (_, phi) in ROWS.items()}
 
 
 def conclude(results: dict[str, Any], settings: Settings) -> Outcome:
-    """Table 1 with declared and found values, and the claims it makes."""
+    """Builds Table 1 with declared and measured properties and judges its claims."""
     table = [
         {
             "key": key,
@@ -59,20 +59,20 @@ def conclude(results: dict[str, Any], settings: Settings) -> Outcome:
 
 def _table_claims(rows: dict[str, Any]) -> list[Claim]:
     smooth = ["logistic", "exponential"]
-    said = {
+    paper_rows = {
         "The hinge": ("convex, not differentiable, linear bound", ["hinge"], {"kink"}, "linear"),
         "The squared hinge": ("convex, C1, square-root bound", ["squared-hinge"], {"C1"}, "square root"),
         "Logistic and exponential losses": ("convex, C∞, square-root bound", smooth, {"C∞"}, "square root"),
         "Linear-core surrogates (two classes)": ("convex, C1 or C2, linear bound", list(CORES), {"C1", "C2"}, "linear"),
     }
     claims = []
-    for subject, (paper, keys, classes, kind) in said.items():
+    for subject, (paper, keys, classes, kind) in paper_rows.items():
         chosen = [rows[key] for key in keys]
         holds = all(row["agrees"] and row["declared"]["class"] in classes and row["kind"] == kind for row in chosen)
-        found = sorted({row["declared"]["class"].replace("kink", "a kink") for row in chosen})
-        slopes, bounds = (span([row["found"][fact] for row in chosen], ".3f") for fact in ("slope", "bound"))
+        smoothness = sorted({row["declared"]["class"].replace("kink", "a kink") for row in chosen})
+        slopes, bounds = (format_range([row["found"][fact] for row in chosen], ".3f") for fact in ("slope", "bound"))
         convex = "convex" if all(row["found"]["convex"] for row in chosen) else "not convex"
-        ours = f"{convex}, {' or '.join(found)}, rate slope {slopes}, least T(t)/t {bounds}"
+        ours = f"{convex}, {' or '.join(smoothness)}, rate slope {slopes}, smallest T(t)/t {bounds}"
         claims.append(Claim(f"{subject}, Table 1", paper, ours, verdict(holds)))
     return claims
 
@@ -84,7 +84,7 @@ def _c2_claim(rows: dict[str, Any], results: dict[str, Any]) -> Claim:
     return Claim(
         claim="Bases with Φ''(0) = 0 give C2 surrogates, for example the quartic",
         paper="C2",
-        ours=f"C2 in numbers: {' and '.join(bases)}, one- and two-sided; but the quartic turns up again at margin "
+        ours=f"numerically C2: {' and '.join(bases)}, one- and two-sided; but the quartic increases again beyond margin "
         f"{quartic['lowest_at']:.2f}, gamma does not",
         verdict=verdict(all(rows[key]["found"]["class"] == "C2" for key in flat), "e"),
         correction="e",
@@ -93,11 +93,11 @@ def _c2_claim(rows: dict[str, Any], results: dict[str, Any]) -> Claim:
 
 def _smoothing_claim(rows: dict[str, Any]) -> Claim:
     narrow, wide = rows["smoothed-hinge"], rows["smoothed-hinge-1"]
-    kept = f"width 0.5: slope {narrow['found']['slope']:.3f}, T(t) ≥ {narrow['found']['bound']:.3f} t"
+    narrow_text = f"width 0.5: slope {narrow['found']['slope']:.3f}, T(t) ≥ {narrow['found']['bound']:.3f} t"
     return Claim(
-        claim="Smoothing the hinge by a quadratic piece costs the linear rate",
+        claim="Smoothing the hinge with a quadratic piece loses the linear rate",
         paper="linear rate lost in general",
-        ours=f"{kept}; lost only when the piece reaches margin 0 (width 1: slope {wide['found']['slope']:.3f})",
+        ours=f"{narrow_text}; lost only when the piece reaches margin 0 (width 1: slope {wide['found']['slope']:.3f})",
         verdict=verdict(narrow["kind"] != "linear"),
         correction="j",
     )
@@ -106,18 +106,18 @@ def _smoothing_claim(rows: dict[str, Any]) -> Claim:
 def _alt(rows: dict[str, Any]) -> str:
     agreeing = sum(row["agrees"] for row in rows.values())
     return (
-        "Three panels of loss against margin. Top, standard surrogates: hinge and smoothed hinge straight through zero, "
+        "Three panels of loss against margin. Top, standard surrogates: hinge and smoothed hinge linear around zero, "
         "squared hinge, logistic and exponential curved there. Middle, one-sided linear-core surrogates of five bases: "
-        "parallel straight lines up to margin 1, then a tail each; the quartic's turns up. Bottom, two-sided: the same "
-        f"between −1 and 1, bending upwards below −1. Table 1: {agreeing} of {len(rows)} rows confirmed by numbers."
+        "parallel lines up to margin 1, then a tail; the tail of the quartic increases again. Bottom, two-sided: the same "
+        f"between −1 and 1, bending upwards below −1. Table 1: {agreeing} of {len(rows)} rows confirmed numerically."
     )
 
 
 EXPERIMENT = Experiment(
     name="surrogates",
-    title="The surrogates",
+    title="Surrogate losses and their properties",
     question="What do the losses look like, and which of them are convex, smooth and linearly consistent?",
-    shows="the curves of all surrogates, and Table 1 computed from declared facts and checked by numbers",
+    shows="the curves of all surrogates, and Table 1 computed from declared properties and checked numerically",
     paper="Figure 1 and Table 1",
     needs="nothing",
     cost={"smoke": "2 s", "paper": "3 s"},

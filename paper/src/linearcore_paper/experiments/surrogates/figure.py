@@ -16,16 +16,16 @@ _TITLES = {
 
 
 def draw(data: dict[str, Any]) -> "Figure":
-    """Loss against margin: the standard surrogates, then the linear-core ones, one- and two-sided."""
+    """Draws loss against margin for standard surrogates, and for one- and two-sided linear-core surrogates."""
     figure, axes = panels(3, 3.0)
     for panel, (group, title) in zip(axes, _TITLES.items(), strict=True):
         panel.set(xlim=(-2.5, 3.5), ylim=(-0.15, 6.5))
         panel.plot([-2.5, 0, 0, 3.5], [1, 1, 0, 0], color=FAINT, linewidth=1.0, label="0-1 loss")
         for index, curve in enumerate(item for item in data["curves"] if item["panel"] == group):
-            # The title says the rest of the label.
+            # The rest of the label is in the title.
             label = curve["label"] if group == "standard" else curve["label"].removeprefix("LC ").split(", ")[0]
-            look = {"color": COLOURS[index % len(COLOURS)], "linestyle": _DASHES[index % len(_DASHES)]}
-            panel.plot(curve["margin"], curve["value"], label=label, **look)
+            style = {"color": COLOURS[index % len(COLOURS)], "linestyle": _DASHES[index % len(_DASHES)]}
+            panel.plot(curve["margin"], curve["value"], label=label, **style)
         legend(panel, "upper right")
         name_axes(panel, "margin", "loss", title)
     return figure

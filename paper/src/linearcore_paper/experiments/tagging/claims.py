@@ -1,4 +1,4 @@
-"""What the table of `tagging` says about the paper's claims, and about our own marks."""
+"""Judges the paper's claims and our own targets from the table of `tagging`."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,38 +10,38 @@ from linearcore_paper.experiments.tagging.text import SOURCES
 from linearcore_paper.experiments.tagging.training import ENCODINGS, TARGET
 from linearcore_paper.runner import Claim, Settings, Verdict, verdict
 
-#: Our marks: times as fast as a broadcast CRF, and an epoch against token cross-entropy's.
+#: Our targets: speed-up over a broadcast CRF, and epoch time divided by that of token cross-entropy.
 FASTER, EPOCH = 15.0, 1.25
-#: Those that look at all candidates of a site.
+#: Linear cores that use all candidates of a position.
 LOCAL = ("lc", "lc-rank")
-#: Most of what a CRF takes is a matter of how it is written.
-WRITING = "n"
-_LATER = "not run: only with --scale paper"
-#: Claims that are always shown, and judged where there is something to judge them by.
+#: The correction about CRFs: most of their time depends on the implementation.
+IMPLEMENTATION = "n"
+_NOT_RUN = "not run: only with --scale paper"
+#: Claims that are always shown, and judged if their results exist.
 _REAL_TAGS = Claim(
     claim="With thousands of real tags the linear core is more accurate than token cross-entropy",
-    paper="expected of morphologically rich languages, not measured",
+    paper="expected for morphologically rich languages, not measured",
     ours="",
     verdict="not run",
 )
 _BATCHES = Claim(
-    claim="A CRF forces small batches, a linear core does not",
-    paper="batch 8 because of the CRF, whose graph holds 4000 × 4000 transitions for every position",
+    claim="A CRF requires small batches, a linear core does not",
+    paper="batch 8 because of the CRF, whose graph stores 4000 × 4000 transitions for every position",
     ours="",
     verdict="not run",
-    correction=WRITING,
+    correction=IMPLEMENTATION,
 )
 
 
 def judge_claims(rows: Sequence[Row], memory: dict[str, Any], settings: Settings) -> list[Claim]:
-    """All of them; without the paper's size none is judged."""
+    """Returns all claims; at smoke scale none is judged."""
     combinations = list(dict.fromkeys((row.source, row.encoding) for row in rows))
-    found = [_speed(rows, kind, combinations, settings) for kind in PAPER]
-    found += [_accuracy(rows, combinations, settings), _epoch(rows, combinations, settings)]
+    claims = [_speed(rows, kind, combinations, settings) for kind in PAPER]
+    claims += [_accuracy(rows, combinations, settings), _epoch(rows, combinations, settings)]
     has_latin = any(source == "latin" for source, _ in combinations)
-    found.append(_latin(by_method(rows, "latin", "bilstm-adam")) if has_latin else replace(_REAL_TAGS, ours=_LATER))
-    found.append(_memory(memory) if memory else replace(_BATCHES, ours=_LATER if not settings.is_paper else "not run"))
-    return found
+    claims.append(_latin(by_method(rows, "latin", "bilstm-adam")) if has_latin else replace(_REAL_TAGS, ours=_NOT_RUN))
+    claims.append(_memory(memory) if memory else replace(_BATCHES, ours=_NOT_RUN if not settings.is_paper else "not run"))
+    return claims
 
 
 def _judged(holds: bool, settings: Settings, correction: str | None = None) -> Verdict:
@@ -49,43 +49,47 @@ def _judged(holds: bool, settings: Settings, correction: str | None = None) -> V
 
 
 def _speed(rows: Sequence[Row], kind: str, combinations: Sequence[tuple[str, str]], settings: Settings) -> Claim:
-    """Time to the target against both CRFs, with one kind of encoder."""
-    own = [(source, encoding) for source, encoding in combinations if encoding.startswith(kind) and source != "latin"]
-    told, factors, chains = [], [], []
-    for source, encoding in own:
+    """Compares the time to the target with both CRFs, for one kind of encoder."""
+    cases = [(source, encoding) for source, encoding in combinations if encoding.startswith(kind) and source != "latin"]
+    texts, factors, chains = [], [], []
+    for source, encoding in cases:
         table = by_method(rows, source, encoding)
         best = min((key for key in OURS if table[key].seconds), key=lambda key: _mean(table[key]), default=None)
         if best is None:
-            told.append(f"{_where(source, encoding)}: no linear core reaches it with every seed")
+            texts.append(f"{_where(source, encoding)}: no linear core reaches it with every seed")
             factors.append(0.0)
             continue
         factor = ratio(table["broadcast"], table[best])
-        # Where the CRF does not get there, or does not fit, there is nothing to divide by.
+        # There is no factor if the CRF does not reach the target or does not fit into memory.
         factors += [] if factor is None else [factor]
         others = ", ".join(f"{METHODS[key].label} {_seconds(table[key])}" for key in table if key != best)
         chain = ratio(table["crf"], table[best])
         chains += [] if chain is None else [chain]
-        told.append(
+        texts.append(
             f"{_where(source, encoding)}: {METHODS[best].label} {_seconds(table[best])}, "
             f"{_against(table['broadcast'], factor)} and {_against(table['crf'], chain)} ({others})"
         )
     paper = PAPER[kind]
-    missing = "not run: the pre-trained model is not installed" if settings.is_paper else _LATER
+    missing = "not run: the pre-trained model is not installed" if settings.is_paper else _NOT_RUN
     return Claim(
         claim=f"With 4000 tags and a {'BERT' if kind == 'bert' else 'BiLSTM'} the linear core reaches {TARGET:g} % about "
         f"{paper['ratio']:g} times as fast as a CRF",
         paper=f"{paper['crf']:g} s against {paper['lc']:g} s",
-        ours=f"{_times(factors, chains)}{'; '.join(told)}" if told else missing,
-        verdict=_judged(min(factors) >= FASTER, settings, WRITING) if factors else "not judged" if told else "not run",
-        correction=WRITING,
+        ours=f"{_times(factors, chains)}{'; '.join(texts)}" if texts else missing,
+        verdict=_judged(min(factors) >= FASTER, settings, IMPLEMENTATION)
+        if factors
+        else "not judged"
+        if texts
+        else "not run",
+        correction=IMPLEMENTATION,
     )
 
 
 def _times(broadcast: Sequence[float], chain: Sequence[float]) -> str:
-    """In short: the factors of the fastest linear core of each case."""
-    found = [(words, factors) for words, factors in (("the broadcast CRF", broadcast), ("ChainCRF", chain)) if factors]
-    told = " and ".join(f"{_range(factors)} times as fast as {words}" for words, factors in found)
-    return f"the fastest linear core of each case is {told}. " if told else ""
+    """Summarizes the factors of the fastest linear core of each case."""
+    comparisons = [(words, factors) for words, factors in (("the broadcast CRF", broadcast), ("ChainCRF", chain)) if factors]
+    texts = " and ".join(f"{_range(factors)} times as fast as {words}" for words, factors in comparisons)
+    return f"the fastest linear core of each case is {texts}. " if texts else ""
 
 
 def _range(values: Sequence[float]) -> str:
@@ -94,8 +98,8 @@ def _range(values: Sequence[float]) -> str:
 
 
 def _accuracy(rows: Sequence[Row], combinations: Sequence[tuple[str, str]], settings: Settings) -> Claim:
-    """Whether speed is paid for in accuracy."""
-    told, holds, behind = [], [], []
+    """Compares the final accuracy with that of a CRF."""
+    texts, holds, worse = [], [], []
     for source, encoding in combinations:
         table = by_method(rows, source, encoding)
         ours = best_on_dev(table)
@@ -103,84 +107,86 @@ def _accuracy(rows: Sequence[Row], combinations: Sequence[tuple[str, str]], sett
             continue
         gap, chance = table["crf"].accuracy - ours.accuracy, margin(table["crf"], ours)
         holds.append(gap <= chance)
-        behind += [] if holds[-1] else [f"{_where(source, encoding)} ({gap:.2f} ± {chance:.2f} points behind)"]
-        told.append(
+        worse += [] if holds[-1] else [f"{_where(source, encoding)} ({gap:.2f} ± {chance:.2f} points worse)"]
+        texts.append(
             f"{_where(source, encoding)}: "
             + ", ".join(f"{METHODS[key].label} {_percent(row)}" for key, row in table.items() if key != "broadcast")
         )
     short = f"the linear core that dev chose is as accurate or more in {sum(holds)} of {len(holds)}"
-    short += f", but not on {'; '.join(behind)}" if behind else ""
+    short += f", but not on {'; '.join(worse)}" if worse else ""
     return Claim(
-        claim="The linear core tags as well as a CRF in the end",
+        claim="The final accuracy of the linear core is not worse than that of a CRF",
         paper=f"both reach {TARGET:g} %; final accuracies are not given",
-        ours=f"{short}. {'; '.join(told)}",
+        ours=f"{short}. {'; '.join(texts)}",
         verdict=_judged(all(holds), settings) if holds else "not judged",
     )
 
 
 def _epoch(rows: Sequence[Row], combinations: Sequence[tuple[str, str]], settings: Settings) -> Claim:
-    """The price of a chain over no chain at all."""
-    told: list[str] = []
+    """Compares the time per epoch with that of token cross-entropy."""
+    texts: list[str] = []
     factors: dict[str, list[float]] = {key: [] for key in LOCAL}
-    plain: dict[str, list[float]] = {key: [] for key in LOCAL}
+    eager: dict[str, list[float]] = {key: [] for key in LOCAL}
     for source, encoding in combinations:
         table = by_method(rows, source, encoding)
-        base, plain_base = table["ce"].step_seconds, table["ce"].plain_seconds
-        own = {key: value for key in (*OURS, "crf") if (value := table[key].step_seconds) is not None}
-        if base is None or plain_base is None:
+        base, eager_base = table["ce"].step_seconds, table["ce"].plain_seconds
+        step_seconds = {key: value for key in (*OURS, "crf") if (value := table[key].step_seconds) is not None}
+        if base is None or eager_base is None:
             continue
         for key in LOCAL:
-            # Who has no step that fits has one that lasts for ever.
-            factors[key].append(own.get(key, float("inf")) / base)
-            plain[key].append((table[key].plain_seconds or float("inf")) / plain_base)
-        ratios = ", ".join(f"{METHODS[key].label} {value / base:.2f}" for key, value in own.items())
-        told.append(f"{_where(source, encoding)}: {ratios} (cross-entropy {1e3 * base:.2f} ms a step)")
-    most = {key: max(found) for key, found in factors.items() if found}
+            # A step that does not fit into memory has infinite time.
+            factors[key].append(step_seconds.get(key, float("inf")) / base)
+            eager[key].append((table[key].plain_seconds or float("inf")) / eager_base)
+        ratios = ", ".join(f"{METHODS[key].label} {value / base:.2f}" for key, value in step_seconds.items())
+        texts.append(f"{_where(source, encoding)}: {ratios} (cross-entropy {1e3 * base:.2f} ms per step)")
+    most = {key: max(values) for key, values in factors.items() if values}
     short = ", ".join(
-        f"{METHODS[key].label} at most {value:.2f}, and {max(plain[key]):.2f} if neither is compiled"
+        f"{METHODS[key].label} at most {value:.2f}, and {max(eager[key]):.2f} if neither is compiled"
         for key, value in most.items()
     )
     return Claim(
-        claim=f"There is a linear core over all candidates of every site whose epoch takes at most {EPOCH:g} times as long "
-        "as token cross-entropy's, both losses compiled (ours)",
+        claim=f"A linear core over all candidates of every position takes at most {EPOCH:g} times the epoch time of "
+        "token cross-entropy, both losses compiled (ours)",
         paper="not timed",
-        ours=f"{short}. {'; '.join(told)}",
-        # One form for all data and encoders, not the fastest of each.
+        ours=f"{short}. {'; '.join(texts)}",
+        # One linear core for all data sets and encoders, not the fastest one of each case.
         verdict=_judged(min(most.values()) <= EPOCH, settings) if most else "not judged",
     )
 
 
 def _latin(table: dict[str, Row]) -> Claim:
-    """More than chance would have it."""
+    """Checks whether the gain on Latin is statistically significant."""
     ours, other = best_on_dev(table), table["ce"]
-    told = ", ".join(f"{METHODS[key].label} {_percent(row)}" for key, row in table.items() if key != "broadcast")
+    texts = ", ".join(f"{METHODS[key].label} {_percent(row)}" for key, row in table.items() if key != "broadcast")
     gain = None
     if ours is not None and ours.accuracy is not None and other.accuracy is not None:
         gain = ours.accuracy - other.accuracy - margin(ours, other)
     return replace(
         _REAL_TAGS,
-        ours=f"Latin, {other.tags:,} tags: {told}",
+        ours=f"Latin, {other.tags:,} tags: {texts}",
         verdict="not judged" if gain is None else verdict(gain > 0),
     )
 
 
 def _memory(memory: dict[str, Any]) -> Claim:
-    """Against the better of the two CRFs: what one of them forces, CRFs do not."""
-    known = {key: found["sequences"] for key, found in memory.items() if "sequences" in found}
+    """Compares with the better of the two CRFs."""
+    known = {key: result["sequences"] for key, result in memory.items() if "sequences" in result}
     if not {"lc-rank", "broadcast", "crf"} <= known.keys():
-        failed = "; ".join(f"{METHODS[key].label}: {found['failed']}" for key, found in memory.items() if "failed" in found)
+        failed = "; ".join(
+            f"{METHODS[key].label}: {result['failed']}" for key, result in memory.items() if "failed" in result
+        )
         return replace(_BATCHES, ours=failed, verdict="not judged")
-    # A record has its keys in the order of letters.
+    # Keys of a record are sorted as strings.
     sizes = sorted(known["crf"], key=int)
-    told = [
+    texts = [
         f"{METHODS[key].label} " + ", ".join(f"{fits[size]:,} in {size} GB" for size in sizes) for key, fits in known.items()
     ]
     ours, *crfs = (known[key]["40"] for key in ("lc-rank", "broadcast", "crf"))
     words = memory["crf"]["words"]
     return replace(
         _BATCHES,
-        ours=f"largest batch of sequences of {words} words, one training step, 4000 tags: {'; '.join(told)}",
-        verdict=verdict(ours > FASTER * max(1, *crfs), WRITING),
+        ours=f"largest batch of sequences of {words} words, one training step, 4000 tags: {'; '.join(texts)}",
+        verdict=verdict(ours > FASTER * max(1, *crfs), IMPLEMENTATION),
     )
 
 
@@ -202,7 +208,7 @@ def _seconds(row: Row) -> str:
 def _against(row: Row, factor: float | None) -> str:
     label = METHODS[row.method].label
     if factor is None:
-        return f"against a {label} that {'does not fit' if row.step_seconds is None else 'does not always get there'}"
+        return f"against a {label} that {'does not fit' if row.step_seconds is None else 'does not always reach it'}"
     return f"{factor:.3g} times as fast as the {label}"
 
 
@@ -213,11 +219,11 @@ def _percent(row: Row) -> str:
 
 
 def alt(rows: Sequence[Row]) -> str:
-    """The figure in words."""
-    told = []
+    """Describes the figure in words."""
+    texts = []
     for source, encoding in dict.fromkeys((row.source, row.encoding) for row in rows):
         table = by_method(rows, source, encoding)
         ends = ", ".join(f"{METHODS[key].label} {_seconds(row)}" for key, row in table.items())
-        told.append(f"{_where(source, encoding)}, seconds to {TARGET:g} %: {ends}.")
-    head = "Accuracy on dev against seconds of training on a log scale, a panel for each data set and encoder."
-    return " ".join([head, *told])
+        texts.append(f"{_where(source, encoding)}, seconds to {TARGET:g} %: {ends}.")
+    head = "Accuracy on dev against seconds of training on a log scale, one panel for each data set and encoder."
+    return " ".join([head, *texts])

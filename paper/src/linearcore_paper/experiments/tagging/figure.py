@@ -33,7 +33,7 @@ _STYLES = {
 
 
 def draw(data: dict[str, Any]) -> "Figure":
-    """Accuracy on dev against seconds, a panel for each data set and encoder; the target is a dotted line."""
+    """Draws accuracy on dev against seconds, one panel for each data set and encoder; the target is a dotted line."""
     tables: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in data["rows"]:
         tables.setdefault((row["source"], row["encoding"]), []).append(row)
@@ -41,9 +41,9 @@ def draw(data: dict[str, Any]) -> "Figure":
     for panel, ((source, encoding), rows) in zip(axes, tables.items(), strict=True):
         title = f"{data['sources'][source]} · {data['encodings'][encoding]}"
         name_axes(panel, "seconds of training", "dev accuracy, %", "")
-        # From the left, so that a long one has the margin of the labels as well, which may stand right below it.
+        # Left-aligned, so that a long title can extend over the margin with the labels.
         panel.set_title(title, loc="left", pad=11)
-        # A run that failed, or a step that does not fit, has no curve.
+        # A failed run, or a step that does not fit into memory, has no curve.
         lines = [_line(row, data["labels"]) for row in rows if row["curve"]]
         if lines:
             _draw_curves(panel, lines, data["target"])
@@ -58,19 +58,19 @@ def _line(row: dict[str, Any], labels: dict[str, str]) -> Line:
 def _draw_curves(panel: "Axes", lines: list[Line], target: float) -> None:
     values = [value for line in lines for value in line.y]
     times = [seconds for line in lines for seconds in line.x]
-    # From where it gets interesting: below, all curves lie on each other.
+    # Show the top 40 points only; below, all curves overlap.
     low = max(min(values), max(values) - 40)
     panel.set(xscale="log", xlim=(min(times), 1.05 * max(times)), ylim=(low, max(values) + 1.5))
     panel.axhline(target, color=FAINT, linestyle=":", linewidth=1)
     _name_times(panel, min(times), max(times))
     draw_lines(panel, lines)
     for line in lines:
-        # Where a curve ends before the edge, so that its label is not taken for a continuation.
+        # Mark the end of the curve, so that the line to its label is not read as a continuation.
         panel.plot(line.x[-1], line.y[-1], "o", color=line.colour, markersize=3.5, clip_on=False)
 
 
 def _name_times(panel: "Axes", low: float, high: float) -> None:
-    """Plain numbers, and no more of them than there is room for."""
+    """Labels the time axis with decimal numbers, few enough not to overlap."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     steps = (1.0,) if high > 300 * low else (1.0, 2.0, 5.0)

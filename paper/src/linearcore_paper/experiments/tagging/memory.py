@@ -1,4 +1,4 @@
-"""What a step of `tagging` holds in memory, and the largest batch that fits."""
+"""Memory of a training step of `tagging`, and the largest batch that fits."""
 
 import gc
 from collections.abc import Callable
@@ -11,41 +11,41 @@ from linearcore.tagging import Batch, Corpus, Stepper
 from linearcore_paper.experiments.tagging.text import Text, read_text
 from linearcore_paper.experiments.tagging.training import ROWS, Plan, make_batches, make_model, make_stepper
 
-#: Memories for which the largest batch is looked for, in GB = 10⁹ bytes, and how closely.
-MEMORIES, CLOSELY = (16, 40, 140), 0.02
-#: Sequences of the two steps from which the size of a batch is guessed.
+#: Memory sizes for which the largest batch is searched, in GB = 10⁹ bytes, and relative tolerance of the search.
+MEMORIES, TOLERANCE = (16, 40, 140), 0.02
+#: Batch sizes of the two steps from which the largest batch is estimated.
 ROWS_MEASURED = (2, 6)
 GB = 10**9
-_NO_GPU = {"failed": "it takes a GPU"}
+_NO_GPU = {"failed": "needs a GPU"}
 
 
 def step_memory(plan: Plan, data: Path | None, device: str) -> dict[str, Any]:
-    """GB that an eager step of training holds at most, with a batch of sequences of 128 words, and between two steps.
+    """Measures the peak memory in GB of an eager training step with sequences of 128 words, and the memory between steps.
 
-    The latter are weights and what the optimiser keeps of them.
+    The memory between steps is that of the weights and the optimiser state.
     """
     if torch.device(device).type != "cuda":
         return _NO_GPU
-    _eager(plan, data)  # Libraries make themselves a place to work in, and may hold on to what others have left.
-    count_anew("cuda")
+    _eager(plan, data)  # Warm-up: libraries allocate workspaces, which may reuse freed memory.
+    reset_memory_statistics("cuda")
     before = torch.cuda.memory_allocated()
     text, eager, base = _eager(plan, data)
     held = torch.cuda.memory_allocated()
     peak = _peak(eager, base, ROWS, plan.rate)
     if peak is None:
         return {"failed": "out of memory"}
-    told = {"sequences": ROWS, "words": base.mask.shape[1], "tags": len(text.vocabulary.tags)}
-    return told | {"peak_gb": _in_gb(peak - before), "kept_gb": _in_gb(held - before)}
+    sizes = {"sequences": ROWS, "words": base.mask.shape[1], "tags": len(text.vocabulary.tags)}
+    return sizes | {"peak_gb": _in_gb(peak - before), "kept_gb": _in_gb(held - before)}
 
 
 def largest_batches(plan: Plan, data: Path | None, device: str) -> dict[str, Any]:
-    """The most sequences of 128 words that one eager step of training fits for, on a GPU, in each of `MEMORIES`."""
+    """Finds the largest number of sequences of 128 words for one eager training step in each of `MEMORIES`, on a GPU."""
     if torch.device(device).type != "cuda":
         return _NO_GPU
     text, eager, base = _eager(plan, data)
     held = torch.cuda.get_device_properties(0).total_memory
     few, more = (_peak(eager, base, rows, plan.rate) for rows in ROWS_MEASURED)
-    found = {}
+    largest = {}
     for memory in MEMORIES:
         limit = min(memory * GB, held - 2 * GB)
 
@@ -53,24 +53,24 @@ def largest_batches(plan: Plan, data: Path | None, device: str) -> dict[str, Any
             peak = _peak(eager, base, rows, plan.rate)
             return peak is not None and peak <= limit
 
-        found[str(memory)] = _largest(fits, _guess(few, more, limit))
-    return {"sequences": found, "words": base.mask.shape[1], "tags": len(text.vocabulary.tags), "held_gb": held // GB}
+        largest[str(memory)] = _largest(fits, _guess(few, more, limit))
+    return {"sequences": largest, "words": base.mask.shape[1], "tags": len(text.vocabulary.tags), "held_gb": held // GB}
 
 
 def _eager(plan: Plan, data: Path | None) -> tuple[Text, Stepper, Batch]:
-    """A text, steps that have been begun, and one of its sequences. Eager, since a graph keeps what it was recorded with."""
+    """Returns a text, a stepper after its first step, and one sequence. Eager, since a CUDA graph keeps its memory."""
     text = read_text(plan.source, data)
     model = make_model(plan, text, "cuda").train()
     stepper, _ = make_stepper(model, plan)
     eager = Stepper(model, stepper.optimizer, stepper.clip, stepper.dtype)
     base = _rectangle(plan, text, model.encoder)
-    eager.step(_repeated(base, 1), plan.rate)  # Makes the state of the optimiser, which counts as well.
+    eager.step(_repeated(base, 1), plan.rate)  # Allocates the optimiser state, which is part of the measured memory.
     eager.optimizer.zero_grad(set_to_none=True)
     return text, eager, base
 
 
 def _guess(few: int | None, more: int | None, limit: int) -> int:
-    """How many sequences fit, if each takes as much as those between the two that were measured."""
+    """Estimates how many sequences fit, by linear extrapolation from two measurements."""
     if few is None or more is None:
         return 1
     each = (more - few) / (ROWS_MEASURED[1] - ROWS_MEASURED[0])
@@ -78,8 +78,8 @@ def _guess(few: int | None, more: int | None, limit: int) -> int:
 
 
 def _peak(stepper: Stepper, base: Batch, rows: int, rate: float) -> int | None:
-    """Bytes held at most in a step with so many sequences; None if they do not fit."""
-    count_anew("cuda")
+    """Returns the peak memory in bytes of a step with `rows` sequences; None if they do not fit."""
+    reset_memory_statistics("cuda")
     try:
         stepper.step(_repeated(base, rows), rate)
         torch.cuda.synchronize()
@@ -91,7 +91,7 @@ def _peak(stepper: Stepper, base: Batch, rows: int, rate: float) -> int | None:
 
 
 def _largest(fits: Callable[[int], bool], guess: int) -> int:
-    """The largest number that fits, to within `CLOSELY`; 0 if not even one does. A good guess saves tries.
+    """Returns the largest number that fits, within `TOLERANCE`; 0 if not even one does. A good guess saves trials.
 
     Example:
         >>> _largest(lambda rows: rows <= 37, guess=36)
@@ -105,14 +105,14 @@ def _largest(fits: Callable[[int], bool], guess: int) -> int:
     near = int(0.97 * guess)
     if low < near < high and fits(near):
         low = near
-    while high - low > max(1, int(CLOSELY * low)):
+    while high - low > max(1, int(TOLERANCE * low)):
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low
 
 
 def _rectangle(plan: Plan, text: Text, encoder: Any) -> Batch:
-    """One sequence of 128 words without padding."""
+    """Returns one sequence of 128 words without padding."""
     words = [word for sequence, _ in text.parts["train"][:3] for word in sequence][:128]
     tags = [tag for _, sequence in text.parts["train"][:3] for tag in sequence][:128]
     corpus = Corpus.of([(words, tags)], text.vocabulary, encoder)
@@ -127,13 +127,13 @@ def _repeated(base: Batch, rows: int) -> Batch:
     return Batch(base.mask.repeat(rows, 1), inputs, base.tags.repeat(rows, 1))
 
 
-def count_anew(device: str) -> None:
-    """Gives back what nobody holds, and begins to count anew."""
+def reset_memory_statistics(device: str) -> None:
+    """Frees unused memory and resets the peak statistics."""
     gc.collect()
     if device != "cpu":
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
 
 
-def _in_gb(held: int) -> float:
-    return round(held / GB, 4)
+def _in_gb(num_bytes: int) -> float:
+    return round(num_bytes / GB, 4)

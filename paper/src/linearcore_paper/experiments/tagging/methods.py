@@ -1,4 +1,4 @@
-"""The ways to train a tagger that `tagging` compares: one encoder and one projection, and another loss on top of each."""
+"""Training methods that `tagging` compares: the same encoder and projection with different losses."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,20 +12,20 @@ from linearcore.proposals import InBatch
 from linearcore.tagging import TaggingModel
 from linearcore.tagging.encoders import Encoder
 
-#: Draws of a sampled step, beside the tags of the batch.
+#: Samples per step, in addition to the tags of the batch.
 SAMPLES = 64
-#: Made here, since a compiler cannot.
+#: Created at import, since torch.compile cannot trace its construction.
 _PROPOSAL = InBatch()
 
 
 @dataclass(frozen=True)
 class Method:
-    """A way to train.
+    """A training method.
 
     Attributes:
-        label: what a reader calls it.
-        make: encoder and number of tags ↦ a model.
-        settings: what is not the default, for the records.
+        label: name in tables and figures.
+        make: maps an encoder and a number of tags to a model.
+        settings: options that differ from the default, for the result files.
     """
 
     label: str
@@ -34,7 +34,7 @@ class Method:
 
 
 class SampledModel(TaggingModel):
-    """Trains from the tags of the batch and a few draws; nothing as wide as |Y| is made but the gradient."""
+    """A model trained on the tags of the batch and a few samples; only the gradient has size |Y|."""
 
     def loss(self, hidden: Tensor, mask: Tensor, tags: Tensor) -> Tensor:
         assert isinstance(self.head, LinearCoreChain)
@@ -42,12 +42,12 @@ class SampledModel(TaggingModel):
 
 
 class BroadcastCRF(nn.Module):
-    """The usual linear-chain CRF, as fast as broadcasting gets: the baseline that a reader would write.
+    """The usual linear-chain CRF with broadcasting, optimised: the baseline implementation.
 
-    log P(y | x) with one logsumexp over (B, |Y|, |Y|) a position, torchcrf's parameters, and autograd's backward pass.
+    Computes log P(y | x) with one logsumexp over (B, |Y|, |Y|) per position, torchcrf's parameters and autograd.
 
-    Nothing is done that need not be: the emissions are taken apart once and not position by position (whose gradient would
-    be a full array each), they are added after the sum and not before, and the score of the true tags has no loop.
+    Optimisations: one `unbind` of the emissions (indexing each position would give a full-size gradient each time),
+    emissions are added after the logsumexp, and the score of the true tags needs no loop.
     """
 
     def __init__(self, num_tags: int) -> None:
@@ -57,20 +57,20 @@ class BroadcastCRF(nn.Module):
         self.end_transitions = nn.Parameter(torch.zeros(num_tags))
 
     def forward(self, emissions: Tensor, tags: Tensor) -> Tensor:
-        """The log-likelihood of tags (L, B) under emissions (L, B, |Y|), summed over the chains."""
+        """Returns the log-likelihood of tags (L, B) given emissions (L, B, |Y|), summed over the batch."""
         first, *others = emissions.unbind(0)
         alpha = self.start_transitions + first
         for row in others:
             alpha = torch.logsumexp(alpha.unsqueeze(-1) + self.transitions, 1) + row
         log_z = torch.logsumexp(alpha + self.end_transitions, -1)
-        own = emissions.gather(-1, tags.unsqueeze(-1)).sum((0, 2)) + self.transitions[tags[:-1], tags[1:]].sum(0)
-        return (own + self.start_transitions[tags[0]] + self.end_transitions[tags[-1]] - log_z).sum()
+        score = emissions.gather(-1, tags.unsqueeze(-1)).sum((0, 2)) + self.transitions[tags[:-1], tags[1:]].sum(0)
+        return (score + self.start_transitions[tags[0]] + self.end_transitions[tags[-1]] - log_z).sum()
 
 
 class BroadcastModel(TaggingModel):
-    """The CRF of public libraries, to be timed: it has ChainCRF's gradient at another price.
+    """A model with the CRF of public libraries, for timing only: same gradient as ChainCRF, different cost.
 
-    Padding is computed like words, since that is cheaper than a mask: what is timed is in its favour.
+    Padding is treated as words, which is cheaper than a mask, so the timing favours this baseline.
     """
 
     def __init__(self, encoder: Encoder, num_tags: int) -> None:
@@ -80,25 +80,25 @@ class BroadcastModel(TaggingModel):
     def loss(self, hidden: Tensor, mask: Tensor, tags: Tensor) -> Tensor:
         emissions = self.projection(hidden).float().transpose(0, 1)
         with torch.autocast(mask.device.type, enabled=False):
-            found: Tensor = -self.broadcast(emissions, tags.clamp(min=0).t()) / tags.numel()
-        return found
+            loss: Tensor = -self.broadcast(emissions, tags.clamp(min=0).t()) / tags.numel()
+        return loss
 
 
-def _made(kind: type[TaggingModel], loss: str, **options: Any) -> Callable[[Encoder, int], TaggingModel]:
+def _make_model(kind: type[TaggingModel], loss: str, **options: Any) -> Callable[[Encoder, int], TaggingModel]:
     return lambda encoder, num_tags: kind(encoder, num_tags, loss, **options)
 
 
-#: `benchmarks/chain_variants.py` compares it with others on dev sentences; `linearcore tag train` has the same options.
+#: Options chosen in `benchmarks/chain_variants.py` on dev sentences; `linearcore tag train` has the same options.
 _OURS = {"rank": 64, "unary": 0.5, "sharpness": 4.0}
-#: In the order of the tables. "broadcast" is timed only, and its curve is ChainCRF's on another clock.
+#: In the order of the tables. "broadcast" is only timed; its curve is that of ChainCRF with its own seconds per step.
 METHODS = {
     "broadcast": Method("broadcast CRF", BroadcastModel, {}),
-    "crf": Method("ChainCRF", _made(TaggingModel, "crf"), {}),
-    "ssvm": Method("ChainSSVM", _made(TaggingModel, "ssvm"), {}),
-    "ce": Method("token cross-entropy", _made(TaggingModel, "ce"), {}),
-    "lc": Method("LC all tags", _made(TaggingModel, "lc"), {}),
-    "lc-rank": Method("LC rank 64 + unary", _made(TaggingModel, "lc", **_OURS), _OURS),
+    "crf": Method("ChainCRF", _make_model(TaggingModel, "crf"), {}),
+    "ssvm": Method("ChainSSVM", _make_model(TaggingModel, "ssvm"), {}),
+    "ce": Method("token cross-entropy", _make_model(TaggingModel, "ce"), {}),
+    "lc": Method("LC all tags", _make_model(TaggingModel, "lc"), {}),
+    "lc-rank": Method("LC rank 64 + unary", _make_model(TaggingModel, "lc", **_OURS), _OURS),
     "lc-sampled": Method(
-        "LC sampled", _made(SampledModel, "lc", **_OURS), _OURS | {"proposal": "in-batch", "samples": SAMPLES}
+        "LC sampled", _make_model(SampledModel, "lc", **_OURS), _OURS | {"proposal": "in-batch", "samples": SAMPLES}
     ),
 }

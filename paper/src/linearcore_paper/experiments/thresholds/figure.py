@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def draw(data: dict[str, Any]) -> "Figure":
-    """Regrets and local slopes of the one-sided surrogates; darker is a wider core."""
+    """Draws regrets and local slopes of the one-sided surrogates. A darker line is a wider core."""
     figure, (above, below) = panels(2, 3.1)
     curves = [curve for curve in data["curves"] if curve["sides"] == 1]
     colours = dict(zip(sorted(curve["tau"] for curve in curves), RAMP, strict=True))
@@ -25,5 +25,5 @@ def draw(data: dict[str, Any]) -> "Figure":
         for curve in curves
     ]
     red = Line(logistic["delta"], logistic["local_slope"], f"logistic loss (fit {logistic['fit']:.3f})", RED)
-    draw_slopes(below, [*slopes, red], "Local slope: all tend to 1, wide cores sooner")
+    draw_slopes(below, [*slopes, red], "Local slope: all tend to 1, with wide cores at larger δ")
     return figure

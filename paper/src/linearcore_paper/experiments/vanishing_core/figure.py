@@ -28,15 +28,15 @@ _MARKERS = {"logistic": "o", "exponential": "s", "truncated_quadratic": "^"}
 
 
 def draw(data: dict[str, Any]) -> "Figure":
-    """Local slopes as τ falls, the crossovers against their prediction, and the limits of all bases."""
+    """Draws local slopes for decreasing τ, measured against predicted crossovers, and the limits of all bases."""
     figure, (first, second, third) = panels(3, 3.0)
-    _draw_fall(first, data)
+    _draw_slopes_by_tau(first, data)
     _draw_crossovers(second, data["crossovers"])
     _draw_limits(third, data)
     return figure
 
 
-def _draw_fall(axes: "Axes", data: dict[str, Any]) -> None:
+def _draw_slopes_by_tau(axes: "Axes", data: dict[str, Any]) -> None:
     curves = [curve for curve in data["curves"] if curve["sides"] == 1]
     colours = dict(zip(sorted(curve["tau"] for curve in curves), RAMP, strict=True))
     lines = [Line(c["delta"], c["local_slope"], f"τ = {c['tau']:g} (fit {c['fit']:.3f})", colours[c["tau"]]) for c in curves]
@@ -55,16 +55,16 @@ def _draw_crossovers(axes: "Axes", rows: list[dict[str, Any]]) -> None:
     lines = []
     for base in _MARKERS:
         for sides in (1, 2):
-            chosen = sorted(
+            matching = sorted(
                 (row for row in rows if row["base"] == base and row["sides"] == sides), key=lambda row: row["tau"]
             )
-            taus, ratios = [row["tau"] for row in chosen], [row["measured"] / row["predicted"] for row in chosen]
+            taus, ratios = [row["tau"] for row in matching], [row["measured"] / row["predicted"] for row in matching]
             axes.plot(taus, ratios, _MARKERS[base], color=_BASES[base], markersize=4)
             label = f"{base.replace('_', ' ')}, {sides}-sided"
             lines.append(Line(taus, ratios, label, _BASES[base], "-" if sides == 1 else "--"))
     draw_lines(axes, lines)
     name_axes(
-        axes, "half-width of the core, τ", "measured δ / predicted δ", "Where the slope passes ⅔, against its prediction"
+        axes, "half-width of the core, τ", "measured δ / predicted δ", "δ at which the slope is ⅔: measured / predicted"
     )
 
 
@@ -80,5 +80,5 @@ def _draw_limits(axes: "Axes", data: dict[str, Any]) -> None:
         )
         for row in rows
     ]
-    draw_slopes(axes, lines, "Without a core: ½, or ¾ for the C2 bases (solid)")
+    draw_slopes(axes, lines, "Slope without a core: ½, or ¾ for the C2 bases (solid)")
     axes.axhline(0.75, color=FAINT, linewidth=1.0, linestyle=":")

@@ -1,16 +1,16 @@
-"""`variance`: how far sampled gradients stray, against the number of draws and the number of tags.
+"""`variance`: the variance of sampled gradients against the number of samples K and the number of tags.
 
-Five measurements of E ‖ĝ − ∇‖², features of norm R = 1. Around a fixed truth, K averaged uniform draws give terms
-φ'(m) (ψ(y) − ψ(y_k)). For φ that never rises these lie between 0 and Lip·(ψ(y_k) − ψ(y)), hence in a ball of radius R·Lip
-around −Lip·ψ(y), and the variance is at most R² Lip²/K: a quarter of the paper's bound where Lip = 1, equal to it where
-Lip = 2, above it without limit where φ' is unbounded. Two antipodal outputs whose margin has the steepest slope attain it.
-The weighted sum of Algorithm 1 and what a control variate saves are measured beside it.
+Five measurements of E ‖ĝ − ∇‖² with features of norm R = 1. For a fixed true sequence y, K averaged uniform samples y_k give
+terms φ'(m) (ψ(y) − ψ(y_k)). For a non-increasing φ these lie between 0 and Lip·(ψ(y_k) − ψ(y)), hence in a ball of radius
+R·Lip around −Lip·ψ(y), so the variance is at most R² Lip²/K. This is a quarter of the paper's bound for Lip = 1, equal to it
+for Lip = 2, and infinite if φ' is unbounded. Two antipodal outputs attain the bound at the margin with the steepest slope.
+The weighted sum of Algorithm 1 and the effect of a control variate are measured as well.
 """
 
 from functools import partial
 from typing import Any
 
-from linearcore_paper.experiments._plain import plain, span
+from linearcore_paper.experiments._numbers import format_range, round_values
 from linearcore_paper.experiments.variance.figure import draw
 from linearcore_paper.experiments.variance.single_sites import local_draws
 from linearcore_paper.experiments.variance.uniform_tags import LENGTH
@@ -26,12 +26,12 @@ from linearcore_paper.experiments.variance.variances import (
 )
 from linearcore_paper.runner import Claim, Experiment, Outcome, PartFunction, Settings, verdict
 
-#: How far a fitted slope may be from −1, the largest variance over |Y| from the least, and a measured one above its bound.
+#: Tolerances: distance of a fitted slope from −1, largest / smallest variance over |Y|, measured variance / bound.
 SLOPE_TOLERANCE, FLAT_WITHIN, NOISE = 0.05, 1.25, 1.05
 
 
 def parts(settings: Settings) -> dict[str, PartFunction]:
-    """One part for each surrogate, the worst case, each size of tag set, the local draws, and the control variate."""
+    """Returns parts for each surrogate, the worst case, each size of tag set, local candidates and the control variate."""
     sizes = (10, 30, 100, 300, 1_000, 3_000, 10_000) if settings.is_paper else (10, 100, 1_000, 10_000)
     return {
         **{f"samples-{key}": partial(against_samples, phi, settings) for key, (_, phi) in SURROGATES.items()},
@@ -43,11 +43,11 @@ def parts(settings: Settings) -> dict[str, PartFunction]:
 
 
 def conclude(results: dict[str, Any], settings: Settings) -> Outcome:
-    """Which variances are bounded, by what, and which are not."""
+    """Checks which variances are bounded, and by what."""
     samples = [{"key": key, "label": label, **results[f"samples-{key}"]} for key, (label, _) in SURROGATES.items()]
     sizes = [result for name, result in results.items() if name.startswith("tags-")]
     worst, control = results["worst"], results["control"]
-    local = [{**row, "slope": plain(log_slope(row["samples"], row["variance"]), 5)} for row in results["local"]]
+    local = [{**row, "slope": round_values(log_slope(row["samples"], row["variance"]), 5)} for row in results["local"]]
     claims = [
         _falls(samples),
         _bounded(samples, worst),
@@ -64,10 +64,10 @@ def conclude(results: dict[str, Any], settings: Settings) -> Outcome:
 def _falls(samples: list[dict[str, Any]]) -> Claim:
     slopes = [row["slope"] for row in samples]
     return Claim(
-        claim="The variance of K averaged uniform draws around the truth falls as 1/K",
+        claim="The variance of K averaged uniform samples around the true sequence falls as 1/K",
         paper="∝ 1/K",
-        ours=f"slope {_minus(span(slopes, '.3f'))} on log axes, K from {SAMPLES[0]} to {SAMPLES[-1]}, for three linear-core "
-        "surrogates and the hinge",
+        ours=f"slope {_minus(format_range(slopes, '.3f'))} on log axes, K from {SAMPLES[0]} to {SAMPLES[-1]}, for three "
+        "linear-core surrogates and the hinge",
         verdict=verdict(all(abs(slope + 1) <= SLOPE_TOLERANCE for slope in slopes)),
     )
 
@@ -79,10 +79,10 @@ def _bounded(samples: list[dict[str, Any]], worst: list[dict[str, Any]]) -> Clai
     attained = all(1 / NOISE <= end <= NOISE for end in ends)
     at = steep["margin"].index(STEEP_MARGIN)
     return Claim(
-        claim="It is at most 4R²/K, the derivative being at most 1",
+        claim="This variance is at most 4R²/K, since the derivative is at most 1",
         paper="at most 4R²/K",
         ours=f"at most R² Lip²/K, and two antipodal outputs attain it: K·Var/R² = {one['measured'][0]:.2f} one-sided "
-        f"(Lip = 1), {two['measured'][0]:.2f} two-sided logistic (Lip = 2); two-sided exponential (no Lip) "
+        f"(Lip = 1), {two['measured'][0]:.2f} two-sided logistic (Lip = 2); two-sided exponential (unbounded slope) "
         f"{steep['measured'][at]:.0f} at margin {_minus(f'{STEEP_MARGIN:g}')}",
         verdict=verdict(max(usual) <= NOISE and attained and steep["measured"][at] > 4, "d"),
         correction="d",
@@ -93,23 +93,23 @@ def _flat(sizes: list[dict[str, Any]]) -> Claim:
     curves = {key: [row["truth"][key]["variance"] for row in sizes] for key in ("lc-logistic-1", "lc-logistic-2")}
     ratio = max(max(curve) / min(curve) for curve in curves.values())
     return Claim(
-        claim="It does not depend on the number of outputs",
+        claim="This variance does not depend on the number of outputs",
         paper="independent of the size of the output space",
-        ours=f"K·Var/R² = {span(curves['lc-logistic-1'], '.3f')} one-sided and {span(curves['lc-logistic-2'], '.3f')} "
-        f"two-sided for {sizes[0]['tags']:,} to {sizes[-1]['tags']:,} tags at {LENGTH} sites, largest over least "
-        f"{ratio:.2f}",
+        ours=f"K·Var/R² = {format_range(curves['lc-logistic-1'], '.3f')} one-sided and "
+        f"{format_range(curves['lc-logistic-2'], '.3f')} two-sided for {sizes[0]['tags']:,} to {sizes[-1]['tags']:,} tags "
+        f"at {LENGTH} positions; ratio of the largest to the smallest {ratio:.2f}",
         verdict=verdict(ratio <= FLAT_WITHIN),
     )
 
 
 def _weighted_sum(sizes: list[dict[str, Any]]) -> Claim:
-    found = [row["pairs"]["sum"]["variance"] for row in sizes]
+    variances = [row["pairs"]["sum"]["variance"] for row in sizes]
     return Claim(
-        claim="The same bound holds for Algorithm 1, whose weights make the sum over all pairs of outputs",
+        claim="The same bound holds for Algorithm 1, which estimates the sum over all pairs of outputs",
         paper="at most 4R²/K",
-        ours=f"K·Var/R² = {found[0]:.1e} with {sizes[0]['tags']:,} tags, {found[-1]:.1e} with {sizes[-1]['tags']:,}: "
-        f"weights of order |Y|^{2 * LENGTH - 1} are squared",
-        verdict=verdict(max(found) <= 4),
+        ours=f"K·Var/R² = {variances[0]:.1e} with {sizes[0]['tags']:,} tags, {variances[-1]:.1e} with {sizes[-1]['tags']:,} "
+        f"tags, since weights of order |Y|^{2 * LENGTH - 1} are squared",
+        verdict=verdict(max(variances) <= 4),
         correction="g",
     )
 
@@ -119,10 +119,10 @@ def _normalised(sizes: list[dict[str, Any]]) -> Claim:
     mean, uniform = ([row["pairs"][name]["variance"] for row in sizes] for name in ("mean", "mean-uniform"))
     growth = log_slope(tags, uniform)
     return Claim(
-        claim="Ours: divided by its normaliser, and with y' drawn in proportion to similarity, it is bounded by 4R² Lip²/K",
+        claim="Ours: with a normalised objective and y' sampled by similarity the variance is at most 4R² Lip²/K",
         paper="not in the paper",
-        ours=f"K·Var/R² = {span(mean, '.2f')} for all sizes; with y' drawn uniformly and weighted, which the paper offers "
-        f"as well, the same mean has {uniform[0]:.1f} to {uniform[-1]:.0f}, growing like |Y|^{growth:.2f}",
+        ours=f"K·Var/R² = {format_range(mean, '.2f')} for all sizes; with y' sampled uniformly and weighted, the paper's "
+        f"alternative, it is {uniform[0]:.1f} to {uniform[-1]:.0f} and grows like |Y|^{growth:.2f}",
         verdict=verdict(max(mean) <= 4 and max(mean) / min(mean) <= FLAT_WITHIN and growth > 0.8),
         correction="g",
     )
@@ -130,10 +130,10 @@ def _normalised(sizes: list[dict[str, Any]]) -> Claim:
 
 def _local_claim(local: list[dict[str, Any]]) -> Claim:
     return Claim(
-        claim="Ours: K sampled candidates at each site, `sampled_loss` with the pairwise form, obey 1/K as well",
+        claim="Ours: with K sampled candidates per position (`sampled_loss`, pairwise form) the variance also falls as 1/K",
         paper="not in the paper",
-        ours=f"slope {_minus(span([row['slope'] for row in local], '.3f'))} around the gradient over all candidates, "
-        "whether sites share their draws or not",
+        ours=f"slope {_minus(format_range([row['slope'] for row in local], '.3f'))} around the gradient over all "
+        "candidates, with samples shared between positions and without",
         verdict=verdict(all(abs(row["slope"] + 1) <= SLOPE_TOLERANCE for row in local)),
     )
 
@@ -142,10 +142,10 @@ def _control_claim(control: list[dict[str, Any]]) -> Claim:
     core = next(row for row in control if row["margin"] == 0)
     late = control[-1]
     return Claim(
-        claim="Ours: taking −α m out and putting its exact mean back lowers the variance, if α follows the mean of −φ'",
+        claim="Ours: the control variate −α m lowers the variance if α is a running mean of −φ'",
         paper="not in the paper",
-        ours=f"α = 1: × {core['one']:.3f} with the truth at the mean score, × {late['one']:.0f} at margin "
-        f"{late['margin']:g}; α the running mean: × {core['running']:.3f} and × {late['running']:.2f}",
+        ours=f"α = 1: × {core['one']:.3f} with the true sequence at the mean score, × {late['one']:.0f} at margin "
+        f"{late['margin']:g}; α = running mean: × {core['running']:.3f} and × {late['running']:.2f}",
         verdict=verdict(core["one"] < 0.1 and late["one"] > 10 and max(row["running"] for row in control) <= NOISE),
     )
 
@@ -156,13 +156,13 @@ def _minus(text: str) -> str:
 
 def _alt(data: dict[str, Any]) -> str:
     pairs = [row["pairs"] for row in data["tags"]]
-    flat = span([row["truth"]["lc-logistic-1"]["variance"] for row in data["tags"]], ".2f")
+    flat = format_range([row["truth"]["lc-logistic-1"]["variance"] for row in data["tags"]], ".2f")
     return (
-        "Five panels. K times the variance against K: level for every loss, between 0.5 and 1, the paper's bound being 4. "
+        "Five panels. K times the variance against K: constant for every loss, between 0.5 and 1; the paper's bound is 4. "
         "K times the variance for two antipodal outputs against the margin: 1 for the one-sided surrogate, rising to "
         f"{max(data['worst'][1]['measured']):.1f} for the two-sided logistic one at very negative margins, and far above 4 "
         f"for the two-sided exponential one. K times the variance against the number of tags: flat at {flat} around the "
-        "truth, flat for pairs from the normalised law, rising to "
+        "true sequence, flat for pairs sampled in proportion to similarity, rising to "
         f"{pairs[-1]['mean-uniform']['variance']:.0f} for uniform pairs. The weighted sum: from "
         f"{pairs[0]['sum']['variance']:.0e} to {pairs[-1]['sum']['variance']:.0e}. The control variate: with α = 1 from far "
         f"below 1 to {data['control'][-1]['one']:.0f}, with a running α never above 1."
@@ -172,8 +172,8 @@ def _alt(data: dict[str, Any]) -> str:
 EXPERIMENT = Experiment(
     name="variance",
     title="Variance of sampled gradients",
-    question="Does the variance stay under its bound, whatever the size of the output space?",
-    shows="variance of sampled gradients: 1/K, flat in the number of tags for the average, not for the weighted sum",
+    question="Does the variance stay below its bound for any size of the output space?",
+    shows="variance of sampled gradients: falls as 1/K; independent of the number of tags for the mean, not for the sum",
     paper="Theorem 5.3, appendix J",
     needs="nothing",
     cost={"smoke": "8 s", "paper": "30 s"},

@@ -31,7 +31,7 @@ _STYLES = {
 
 
 def draw(data: dict[str, Any]) -> "Figure":
-    """Against K, at its worst, against the number of tags, for the weighted sum, and with a control variate."""
+    """Draws the variance against K, in the worst case, against the number of tags, of the weighted sum, and with control."""
     figure, axes = panels(5, 2.7)
     for panel, fill in zip(axes, (_samples, _worst, _tags, _sum, _control), strict=True):
         fill(panel, data)
@@ -43,25 +43,27 @@ def _samples(axes: "Axes", data: dict[str, Any]) -> None:
     rows = [(row, row["label"].replace(", ", ",\n"), *_STYLES[row["key"]]) for row in data["samples"]]
     rows.append((data["local"][-1], "local candidates\nof the chain head", INK, "D-"))
     lines = [
-        Line(row["samples"], [k * v for k, v in zip(row["samples"], row["variance"], strict=True)], label, colour, look)
-        for row, label, colour, look in rows
+        Line(row["samples"], [k * v for k, v in zip(row["samples"], row["variance"], strict=True)], label, colour, style)
+        for row, label, colour, style in rows
     ]
     _bound(axes, 4, "4, the paper's bound", lines[0].x[0])
-    _bound(axes, 1, "R² Lip² where Lip = 1", lines[0].x[0])
+    _bound(axes, 1, "R² Lip² for Lip = 1", lines[0].x[0])
     draw_lines(axes, lines, gap=0.2)
     axes.set_xticks(lines[0].x, [str(k) for k in lines[0].x])
     axes.set_yticks([0.5, 1, 2, 4], ["0.5", "1", "2", "4"])
     axes.minorticks_off()
-    name_axes(axes, "K, draws averaged", "K × variance, R = 1", "K times the variance is flat: it falls as 1/K")
+    name_axes(
+        axes, "number of samples K", "K × variance, R = 1", "K times the variance is constant: the variance falls as 1/K"
+    )
 
 
 def _worst(axes: "Axes", data: dict[str, Any]) -> None:
     axes.set(yscale="log", ylim=(0.5, 1e4))
     _bound(axes, 4, "4, the paper's bound", data["worst"][0]["margin"][0])
     for row in data["worst"]:
-        colour, look = _STYLES[row["key"]]
-        axes.plot(row["margin"], row["exact"], look[1:], color=colour)
-        axes.plot(row["margin"], row["measured"], look[0], color=colour, markersize=5, label=row["label"])
+        colour, style = _STYLES[row["key"]]
+        axes.plot(row["margin"], row["exact"], style[1:], color=colour)
+        axes.plot(row["margin"], row["measured"], style[0], color=colour, markersize=5, label=row["label"])
     legend(axes, "center left")
     name_axes(axes, "margin of the wrong output", "K × variance, R = 1", "Two antipodal outputs: R² Lip² is attained")
 
@@ -69,13 +71,13 @@ def _worst(axes: "Axes", data: dict[str, Any]) -> None:
 def _tags(axes: "Axes", data: dict[str, Any]) -> None:
     axes.set(xscale="log", yscale="log", ylim=(0.4, 1e4))
     lines = [
-        _line(data, "truth", "lc-logistic-1", "around the truth,\none-sided", BLUE, "-"),
-        _line(data, "truth", "lc-logistic-2", "around the truth,\ntwo-sided", GREEN, "--"),
+        _line(data, "truth", "lc-logistic-1", "around the true\nsequence, one-sided", BLUE, "-"),
+        _line(data, "truth", "lc-logistic-2", "around the true\nsequence, two-sided", GREEN, "--"),
         _line(data, "pairs", "mean", "pairs, y' by\nsimilarity", PURPLE, "-."),
         _line(data, "pairs", "mean-uniform", "pairs, y' uniform\nand weighted", RED, ":"),
     ]
     draw_lines(axes, lines, gap=0.19)
-    title = f"Averages over sequences of {data['length']} tags: flat, if drawn by their own law"
+    title = f"Means over sequences of {data['length']} tags: constant if sampled by similarity"
     name_axes(axes, "number of tags", "K × variance, R = 1", title)
 
 
@@ -83,16 +85,16 @@ def _sum(axes: "Axes", data: dict[str, Any]) -> None:
     axes.set(xscale="log", yscale="log", ylim=(1e-3, 1e80))
     lines = [
         _line(data, "pairs", "sum", "the sum, weights\nof Algorithm 1", RED, "-"),
-        _line(data, "pairs", "mean", "the mean, same\nlaw of draws", PURPLE, "-."),
+        _line(data, "pairs", "mean", "the mean, same\nproposal", PURPLE, "-."),
     ]
     draw_lines(axes, lines, gap=0.19)
     name_axes(axes, "number of tags", "K × variance, R = 1", "The weighted sum over all pairs is not bounded")
 
 
-def _line(data: dict[str, Any], kind: str, key: str, label: str, colour: str, look: str) -> Line:
-    """K × variance against the number of tags."""
+def _line(data: dict[str, Any], kind: str, key: str, label: str, colour: str, style: str) -> Line:
+    """Returns K × variance against the number of tags."""
     rows = data["tags"]
-    return Line([row["tags"] for row in rows], [row[kind][key]["variance"] for row in rows], label, colour, look)
+    return Line([row["tags"] for row in rows], [row[kind][key]["variance"] for row in rows], label, colour, style)
 
 
 def _control(axes: "Axes", data: dict[str, Any]) -> None:
@@ -101,13 +103,13 @@ def _control(axes: "Axes", data: dict[str, Any]) -> None:
     axes.axhline(1, color=FAINT, linewidth=0.9, linestyle=(0, (4, 3)))
     lines = [
         Line(margins, [row["one"] for row in data["control"]], "α = 1", RED, "o-"),
-        Line(margins, [row["running"] for row in data["control"]], "α the running\nmean of −φ'", BLUE, "s-"),
+        Line(margins, [row["running"] for row in data["control"]], "α = running\nmean of −φ'", BLUE, "s-"),
     ]
     draw_lines(axes, lines, gap=0.19)
-    name_axes(axes, "margin of the truth over the mean score", "variance, × plain", "The straight part put back exactly")
+    name_axes(axes, "margin of the true sequence over the mean score", "variance / without control", "Control variate −α m")
 
 
-def _bound(axes: "Axes", height: float, word: str, left: float) -> None:
-    """A level line with its name above its left end."""
-    axes.axhline(height, color=FAINT, linewidth=0.9, linestyle=(0, (4, 3)))
-    axes.annotate(word, (left, height), (0, 4), textcoords="offset points", color=FAINT, fontsize=9, va="bottom")
+def _bound(axes: "Axes", y: float, label: str, left: float) -> None:
+    """Draws a horizontal line with its label above its left end."""
+    axes.axhline(y, color=FAINT, linewidth=0.9, linestyle=(0, (4, 3)))
+    axes.annotate(label, (left, y), (0, 4), textcoords="offset points", color=FAINT, fontsize=9, va="bottom")

@@ -1,4 +1,4 @@
-"""How far sampled gradients stray from their mean: E ‖ĝ − ∇‖² over many runs, for estimates from uniform and other draws."""
+"""Measures the variance E ‖ĝ − ∇‖² of sampled gradients over many runs, for several estimates."""
 
 from typing import NamedTuple
 
@@ -19,11 +19,11 @@ from linearcore.structures import Hamming
 from linearcore.surrogates import Surrogate
 from linearcore_paper.experiments.variance.uniform_tags import LENGTH, Losses, UniformTags, no_chain, sites_of
 
-#: Gradients are dense; this many of their entries are held at a time.
+#: Gradients are dense; at most this many of their entries are in memory at a time.
 _MOST_ENTRIES = 4_000_000
 
 
-class Strays(NamedTuple):
+class Variance(NamedTuple):
     """E ‖ĝ − ∇‖² over runs, its standard error, and ‖∇‖²."""
 
     variance: float
@@ -31,52 +31,52 @@ class Strays(NamedTuple):
     mean_square: float
 
 
-def stray(problem: UniformTags, losses: Losses, runs: int, exact: Tensor | None = None) -> Strays:
-    """Measures an estimate whose draws differ from copy to copy.
+def measure_variance(problem: UniformTags, losses: Losses, runs: int, exact: Tensor | None = None) -> Variance:
+    """Measures the variance of an estimate whose samples differ from copy to copy.
 
     Args:
-        problem: what is scored.
+        problem: scores of one input.
         losses: the estimate.
-        runs: how many gradients are drawn.
-        exact: ∇ (L·|Y|,); None takes the mean of the runs in its place, and n/(n − 1) for having done so.
+        runs: number of sampled gradients.
+        exact: ∇ (L·|Y|,); with None the mean of the runs is used, with the correction n/(n − 1).
     """
     batch = max(1, min(runs, _MOST_ENTRIES // problem.levels.numel()))
     around = torch.zeros(problem.levels.numel(), dtype=torch.float64) if exact is None else exact
     squares, total = [], torch.zeros_like(around)
     for start in range(0, runs, batch):
-        found = problem.gradients(min(batch, runs - start), losses)
-        squares.append((found - around).square().sum(-1))
-        total += found.sum(0)
+        gradients = problem.gradients(min(batch, runs - start), losses)
+        squares.append((gradients - around).square().sum(-1))
+        total += gradients.sum(0)
     square, mean = torch.cat(squares), total / runs
     error = float(square.std() / runs**0.5)
     if exact is not None:
-        return Strays(float(square.mean()), error, float(exact.square().sum()))
+        return Variance(float(square.mean()), error, float(exact.square().sum()))
     variance = float((square.mean() - mean.square().sum()) * runs / (runs - 1))
-    # The mean of the runs has their noise in it: ‖mean‖² is too large by Var/runs.
-    return Strays(variance, error, max(0.0, float(mean.square().sum()) - variance / runs))
+    # The mean of the runs is noisy: ‖mean‖² is too large by Var/runs.
+    return Variance(variance, error, max(0.0, float(mean.square().sum()) - variance / runs))
 
 
 def around_truth(surrogate: Surrogate, num_samples: int, stream: torch.Generator) -> Losses:
-    """1/K Σ_k φ(h(y) − h(y_k)), y_k uniform: the estimate of the paper's theorem."""
+    """Returns 1/K Σ_k φ(h(y) − h(y_k)) with uniform y_k: the estimate of the paper's theorem."""
 
     def losses(emissions: Tensor) -> Tensor:
-        truth, scores = _uniform_scores(emissions, num_samples, stream)
-        return pair_estimate(surrogate, truth.expand_as(scores), scores, torch.zeros_like(scores))
+        true_scores, scores = _uniform_scores(emissions, num_samples, stream)
+        return pair_estimate(surrogate, true_scores.expand_as(scores), scores, torch.zeros_like(scores))
 
     return losses
 
 
 def controlled(surrogate: Surrogate, num_samples: int, alpha: float | RunningSlope, stream: torch.Generator) -> Losses:
-    """The same mean with −α m taken out and put back; α is fixed, or follows the margins from one call to the next."""
+    """Returns the same estimate with the control variate −α m. α is fixed or a running mean that each call updates."""
 
     def losses(emissions: Tensor) -> Tensor:
-        truth, scores = _uniform_scores(emissions, num_samples, stream)
+        true_scores, scores = _uniform_scores(emissions, num_samples, stream)
         mean = mean_score(emissions, no_chain(emissions.shape[-1]), sites_of(emissions.shape[1]))
         if not isinstance(alpha, RunningSlope):
-            return controlled_estimate(surrogate, truth, scores, mean, alpha)
-        found = controlled_estimate(surrogate, truth, scores, mean, alpha.value)
-        alpha.update(surrogate, truth - scores)
-        return found
+            return controlled_estimate(surrogate, true_scores, scores, mean, alpha)
+        estimate = controlled_estimate(surrogate, true_scores, scores, mean, alpha.value)
+        alpha.update(surrogate, true_scores - scores)
+        return estimate
 
     return losses
 
@@ -84,17 +84,17 @@ def controlled(surrogate: Surrogate, num_samples: int, alpha: float | RunningSlo
 def over_pairs(
     surrogate: Surrogate, num_samples: int, outer: SequenceProposal, objective: str, stream: torch.Generator
 ) -> Losses:
-    """1/K Σ_k w_k φ(h(y'_k) − h(y''_k)), y' from `outer`, y'' uniform, weights of Algorithm 1 or normalised ones."""
+    """Returns 1/K Σ_k w_k φ(h(y'_k) − h(y''_k)), y' from `outer`, y'' uniform, w_k raw (Algorithm 1) or normalised."""
 
     def losses(emissions: Tensor) -> Tensor:
         _, runs, num_tags = emissions.shape
         sites, chain, tags = sites_of(runs), no_chain(num_tags), torch.zeros(LENGTH, runs, dtype=torch.long)
 
-        def drawn(law: SequenceProposal) -> Draws:
-            found = law.sample(tags, sites, num_tags, num_samples, stream)
-            return Draws(found, law.log_prob(found, tags, sites, num_tags))
+        def sample(proposal: SequenceProposal) -> Draws:
+            sequences = proposal.sample(tags, sites, num_tags, num_samples, stream)
+            return Draws(sequences, proposal.log_prob(sequences, tags, sites, num_tags))
 
-        left, right = drawn(outer), drawn(UniformSequences())
+        left, right = sample(outer), sample(UniformSequences())
         weights = pair_log_weight(left, right, tags, sites, num_tags, cost=Hamming(), objective=objective)
         upper, lower = (draw_scores(emissions, chain, draws.tags, sites) for draws in (left, right))
         return pair_estimate(surrogate, upper, lower, weights)
@@ -103,7 +103,7 @@ def over_pairs(
 
 
 def _uniform_scores(emissions: Tensor, num_samples: int, stream: torch.Generator) -> tuple[Tensor, Tensor]:
-    """h of the truth (B,), and of K uniform draws (K, B)."""
+    """Returns h of the true sequence (B,) and of K uniform samples (K, B)."""
     _, runs, num_tags = emissions.shape
     sites, chain, tags = sites_of(runs), no_chain(num_tags), torch.zeros(LENGTH, runs, dtype=torch.long)
     draws = UniformSequences().sample(tags, sites, num_tags, num_samples, stream)

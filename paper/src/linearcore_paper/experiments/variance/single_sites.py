@@ -1,4 +1,4 @@
-"""Gradients of the linear-core chain from a few sampled candidates at each site, against the gradient over all of them."""
+"""Variance of the linear-core chain's gradient with a few sampled candidates per position."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,20 +8,20 @@ from torch import Tensor
 
 from linearcore.heads import LinearCoreChain
 from linearcore.proposals import Uniform
-from linearcore_paper.experiments._plain import plain
+from linearcore_paper.experiments._numbers import round_values
 from linearcore_paper.experiments.variance.uniform_tags import LENGTH
 
 TAGS, FEATURES = 100, 16
 
 
 def local_draws(num_samples: Sequence[int], runs: int, seed: int) -> list[dict[str, Any]]:
-    """E ‖ĝ − ∇‖² of projection and transitions for every K: draws that sites share, and draws of their own.
+    """Measures E ‖ĝ − ∇‖² of projection and transitions for every K, with samples shared between positions and without.
 
-    The loss is the mean over sites of the mean over candidates, 1/L Σ_j 1/(|Y| − 1) Σ_{v≠y_j} φ(s_j(y_j) − s_j(v)); ∇ is its
-    gradient over all candidates, so that a bias would show as well.
+    The loss is the mean over positions and candidates, 1/L Σ_j 1/(|Y| − 1) Σ_{v≠y_j} φ(s_j(y_j) − s_j(v)). ∇ is its gradient
+    over all candidates, so a bias of ĝ is included.
     """
     stream = torch.Generator().manual_seed(seed)
-    # Its initial parameters come from torch's own stream, which is put back; ours are drawn below.
+    # The constructor uses torch's global random state, which is restored; the parameters are set below.
     with torch.random.fork_rng(devices=[]):
         head = LinearCoreChain(TAGS, form="pairwise", normalize=True).double()
     hidden = torch.nn.functional.normalize(_normal(1.0, stream, LENGTH, 1, FEATURES), dim=-1)
@@ -30,13 +30,13 @@ def local_draws(num_samples: Sequence[int], runs: int, seed: int) -> list[dict[s
         for parameter in head.parameters():
             parameter.copy_(_normal(0.5, stream, *parameter.shape))
     tags = torch.randint(TAGS, (LENGTH, 1), generator=stream)
-    learned = [weight, *head.parameters()]
+    parameters = [weight, *head.parameters()]
 
     def gradient(loss: Tensor) -> Tensor:
-        return torch.cat([part.reshape(-1) for part in torch.autograd.grad(loss, learned)])
+        return torch.cat([part.reshape(-1) for part in torch.autograd.grad(loss, parameters)])
 
     exact = gradient(-head(hidden @ weight.t(), tags, reduction="token_mean"))
-    found = []
+    rows = []
     for shared in (True, False):
         variances = []
         for k in num_samples:
@@ -52,8 +52,8 @@ def local_draws(num_samples: Sequence[int], runs: int, seed: int) -> list[dict[s
                 )
                 total += float((gradient(loss) - exact).square().sum())
             variances.append(total / runs)
-        found.append({"shared": shared, "samples": list(num_samples), "variance": plain(variances, 5)})
-    return found
+        rows.append({"shared": shared, "samples": list(num_samples), "variance": round_values(variances, 5)})
+    return rows
 
 
 def _normal(spread: float, stream: torch.Generator, *size: int) -> Tensor:

@@ -1,15 +1,15 @@
-"""Tag sequences drawn uniformly, with scores that add up over sites: a mean gradient and its variance in closed form.
+"""Uniform tag sequences with scores that are a sum over positions; mean gradient and variance in closed form.
 
-    ψ(y) = (e_{1,y_1} + … + e_{L,y_L}) / √L,      h(y) = w·ψ(y),      so that ‖ψ(y)‖ = R = 1 for every y
+    ψ(y) = (e_{1,y_1} + … + e_{L,y_L}) / √L,      h(y) = w·ψ(y),      so ‖ψ(y)‖ = R = 1 for every y
 
-Around a truth y, one uniform draw y' gives the gradient g = φ'(m) (ψ(y) − ψ(y')) with margin m = h(y) − h(y'). All w are
-multiples of one step, so that m lives on a grid and its law, over as many as 10^20 sequences, is a convolution of L
-histograms. Then
+For a true sequence y, one uniform sample y' gives the gradient g = φ'(m) (ψ(y) − ψ(y')) with margin m = h(y) − h(y'). All w
+are multiples of one grid step, so the distribution of m over up to 10^20 sequences is a convolution of L histograms on this
+grid. Then
 
     ∇_{j,v} = E g_{j,v} = (1[v = y_j] E φ' − E[φ' | y'_j = v] / |Y|) / √L
     E ‖g‖² = (2/L) Σ_j (E φ'² − E[φ'² | y'_j = y_j] / |Y|)
 
-since ‖ψ(y) − ψ(y')‖² = 2/L times the number of sites that differ. The variance of one draw is E ‖g‖² − ‖∇‖².
+since ‖ψ(y) − ψ(y')‖² is 2/L times the number of positions that differ. The variance of one sample is E ‖g‖² − ‖∇‖².
 """
 
 import math
@@ -35,7 +35,7 @@ Losses = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class UniformTags:
-    """Scores of one input. The truth is tag 0 at every site.
+    """Scores of one input. The true tag is 0 at every position.
 
     Args:
         levels: (L, |Y|) integers: w / `GRID`.
@@ -45,7 +45,7 @@ class UniformTags:
 
     @classmethod
     def draw(cls, num_tags: int, margin: float, spread: float, seed: int) -> "UniformTags":
-        """w normal, rounded: h has standard deviation `spread` over sequences, and the truth is `margin` above its mean."""
+        """Draws rounded normal w. h has standard deviation `spread`; the true sequence is `margin` above its mean."""
         stream = torch.Generator().manual_seed(seed)
         weights = spread * torch.randn(LENGTH, num_tags, generator=stream, dtype=torch.float64)
         weights[:, 0] = margin / math.sqrt(LENGTH)
@@ -57,46 +57,48 @@ class UniformTags:
         return self.levels.shape[1]
 
     def exact(self, surrogate: Surrogate, lift: float = 0.0) -> tuple[Tensor, float]:
-        """∇ as (L·|Y|,), and the variance of one draw, by the formulas above with φ' + `lift` for φ'.
+        """Returns ∇ (L·|Y|,) and the variance of one sample, by the formulas above with φ' + `lift` for φ'.
 
-        A control variate leaves φ' + α to draws, so that its variance is the second number at `lift` = α.
+        With a control variate the samples estimate φ' + α, so the variance is the second number at `lift` = α.
         """
         steps = (self.levels[:, :1] - self.levels).numpy()
         low, width = int(steps.min()), int(np.ptp(steps)) + 1
-        shares = [np.bincount(row - low, minlength=width) / self.num_tags for row in steps]
+        frequencies = [np.bincount(row - low, minlength=width) / self.num_tags for row in steps]
         gradient, square = np.zeros(steps.shape), 0.0
         for site, row in enumerate(steps):
-            first, second = self._given(site, shares, low, surrogate, lift)
+            first, second = self._conditional_moments(site, frequencies, low, surrogate, lift)
             gradient[site] = -first[row - low] / self.num_tags
-            gradient[site, 0] += shares[site] @ first
-            square += shares[site] @ second - second[-low] / self.num_tags
+            gradient[site, 0] += frequencies[site] @ first
+            square += frequencies[site] @ second - second[-low] / self.num_tags
         gradient /= math.sqrt(LENGTH)
         return torch.from_numpy(gradient.reshape(-1)), float(2 / LENGTH * square - np.square(gradient).sum())
 
-    def _given(self, site: int, shares: list[Array], low: int, surrogate: Surrogate, lift: float) -> tuple[Array, Array]:
-        """E[φ' | this site adds t] and E[φ'² | the same], for every t on the grid from `low` on."""
+    def _conditional_moments(
+        self, site: int, frequencies: list[Array], low: int, surrogate: Surrogate, lift: float
+    ) -> tuple[Array, Array]:
+        """Returns E[φ' | this position adds t] and E[φ'² | the same], for every t on the grid from `low` on."""
         rest = np.ones(1)
-        for other, share in enumerate(shares):
-            rest = rest if other == site else np.convolve(rest, share)
-        own = low + np.arange(len(shares[site]))
+        for other, frequency in enumerate(frequencies):
+            rest = rest if other == site else np.convolve(rest, frequency)
+        steps = low + np.arange(len(frequencies[site]))
         others = (LENGTH - 1) * low + np.arange(len(rest))
-        margins = GRID / math.sqrt(LENGTH) * (own[:, None] + others)
+        margins = GRID / math.sqrt(LENGTH) * (steps[:, None] + others)
         slopes = np.asarray(surrogate.derivative(margins), dtype=np.float64) + lift
         return slopes @ rest, np.square(slopes) @ rest
 
     def gradients(self, runs: int, losses: Losses) -> Tensor:
-        """(runs, L·|Y|): gradients in w of independent copies of a loss, by automatic differentiation."""
+        """Returns gradients (runs, L·|Y|) with respect to w of independent copies of a loss, by autograd."""
         weights = (GRID * self.levels.double()).unsqueeze(1).repeat(1, runs, 1).requires_grad_()
-        (found,) = torch.autograd.grad(losses(weights / math.sqrt(LENGTH)).sum(), weights)
-        return found.movedim(1, 0).flatten(1)
+        (gradients,) = torch.autograd.grad(losses(weights / math.sqrt(LENGTH)).sum(), weights)
+        return gradients.movedim(1, 0).flatten(1)
 
 
 def sites_of(runs: int) -> Sites:
-    """Chains of full length."""
+    """Returns `Sites` of unmasked sequences."""
     return Sites.of(torch.ones(LENGTH, runs, dtype=torch.bool), is_full=True)
 
 
 def no_chain(num_tags: int) -> Chain:
-    """Scores of tags alone: zeros, and a transition matrix that takes no memory."""
-    nothing = torch.zeros(num_tags, dtype=torch.float64)
-    return Chain(nothing, torch.zeros(1, 1, dtype=torch.float64).expand(num_tags, num_tags), nothing)
+    """Returns a chain with zero scores; its transition matrix is an expanded scalar and takes no memory."""
+    zeros = torch.zeros(num_tags, dtype=torch.float64)
+    return Chain(zeros, torch.zeros(1, 1, dtype=torch.float64).expand(num_tags, num_tags), zeros)

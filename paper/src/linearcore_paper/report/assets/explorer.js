@@ -1,4 +1,4 @@
-// The explorer: reads the controls, draws four plots, and writes the numbers and the certificate beside them.
+// The loss explorer: reads the controls, draws four plots, and shows numbers and properties.
 (function () {
   "use strict";
   const lc = window.linearcore;
@@ -12,11 +12,11 @@
   const read = (x) => (Number.isFinite(x) ? Number(x.toPrecision(7)).toString().replace(/-/g, "−") : "∞");
 
   function state() {
-    const chosen = new FormData(form);
-    const number = (name) => Number(chosen.get(name));
+    const data = new FormData(form);
+    const number = (name) => Number(data.get(name));
     return {
-      base: chosen.get("base"),
-      form: chosen.get("form"),
+      base: data.get("base"),
+      form: data.get("form"),
       sides: number("sides"),
       classes: number("classes"),
       tau: number("tau"),
@@ -36,11 +36,11 @@
 
   const plots = {};
   for (const name of ["value", "gradient", "curvature"]) {
-    plots[name] = plot(at(`plot-${name}`), { x: LEADS, xLabel: "lead of the right class", move: move("lead") });
+    plots[name] = plot(at(`plot-${name}`), { x: LEADS, xLabel: "lead of the true class", move: move("lead") });
   }
   plots.transform = plot(at("plot-transform"), { x: [0, 1], xLabel: "t", move: move("t") });
 
-  // Evenly spaced, with a pair of points around every knot, so that jumps of the curvature are drawn as jumps.
+  // Evenly spaced, with two extra points around every knot, so that jumps of the curvature are vertical.
   function leadGrid(knots) {
     const grid = [];
     for (let k = 0; k <= STEPS; k += 1) grid.push(LEADS[0] + (k / STEPS) * (LEADS[1] - LEADS[0]));
@@ -48,7 +48,7 @@
     return grid.sort((a, b) => a - b);
   }
 
-  // From zero to a round number above the curve, or to the cap where the curve is too steep for the frame.
+  // A round number above the curve, at most the cap.
   const above = (numbers, cap) => roof(Math.min(Math.max(...numbers, 1e-6) * 1.02, cap));
 
   function limits(name, numbers) {
@@ -74,7 +74,7 @@
     for (let k = 0; k <= 100; k += 1) points.push([k / 100, lc.transform(k / 100, p)]);
     const now = lc.transform(p.t, p);
     const reference = [[0, 0], [1, p.tau]];
-    // A scale that changes seldom, since τ stretches T: on one that always fits, the curve would hardly move.
+    // A coarse scale: τ scales T, so with a scale that always fits, the curve would hardly change.
     plots.transform({ y: [0, coarse(points[100][1] * 1.02)], points, reference, mark: [p.t, now] });
     describe("transform", now, `at t = ${text(p.t)}, where the bound τ·t is ${read(p.tau * p.t)}`);
   }
@@ -92,7 +92,7 @@
   function boundText(bound, p, classes) {
     if (bound.verdict === "refused") return "";
     if (bound.verdict !== "proven") return bound.reason;
-    const mean = classes > 2 ? ` (${read((classes - 1) / p.tau)} times for the mean over ${classes - 1} competitors)` : "";
+    const mean = classes > 2 ? ` (${read((classes - 1) / p.tau)} for the mean over ${classes - 1} competitors)` : "";
     return `0-1 regret ≤ ${read(1 / p.tau)} × surrogate regret${mean}. ${bound.reason}`;
   }
 
@@ -101,7 +101,7 @@
     const rows = [
       ["Convex in the scores", yes(declared.is_convex)],
       ["Continuously differentiable", declared.is_c2 ? "twice (C2)" : "once (C1)"],
-      ["Never rises", yes(declared.is_monotone)],
+      ["Monotone (non-increasing)", yes(declared.is_monotone)],
       ["Lipschitz constant", read(declared.lipschitz)],
       ["Smoothness, sup φ″", read(declared.smoothness)],
       ["Bounds the 0-1 loss", yes(declared.bounds_zero_one)],
@@ -146,7 +146,7 @@
 
   lc.state = state;
   form.addEventListener("input", update);
-  // The controls have their first values back only after the event.
+  // The controls are reset only after the event.
   form.addEventListener("reset", () => setTimeout(update));
   form.addEventListener("submit", (event) => event.preventDefault());
   update();

@@ -1,19 +1,19 @@
-// What the page does besides the explorer: parts that scroll sideways take the keyboard, and paper shows everything.
+// Makes wide tables scrollable by keyboard, and opens all details for printing.
 (function () {
   "use strict";
   const scrollers = document.querySelectorAll(".scroll");
 
-  // A stop for the Tab key where there is something to scroll, and none where there is not.
-  function reach() {
+  // Only tables that scroll can be reached with the Tab key.
+  function updateTabStops() {
     for (const part of scrollers) {
       if (part.scrollWidth > part.clientWidth) part.tabIndex = 0;
       else part.removeAttribute("tabindex");
     }
   }
 
-  window.addEventListener("resize", reach);
+  window.addEventListener("resize", updateTabStops);
   window.addEventListener("beforeprint", () => {
     for (const part of document.querySelectorAll("details")) part.open = true;
   });
-  reach();
+  updateTabStops();
 })();

@@ -1,11 +1,11 @@
-// A small line plot in SVG: axes, a shaded band, knots, a dashed reference, the curve, and a mark that can be dragged.
+// A line plot in SVG: axes, a shaded band, knots, a dashed reference line, the curve, and a draggable mark.
 (function () {
   "use strict";
   const NS = "http://www.w3.org/2000/svg";
   const [LEFT, RIGHT, TOP, BOTTOM] = [44, 330, 10, 178];
   const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
 
-  // The least of some round numbers, times a power of ten, that is not below x: steps between ticks, and ends of axes.
+  // Rounds x up to one of `numbers` times a power of ten, for tick steps and axis limits.
   function roundUp(x, numbers) {
     const power = 10 ** Math.floor(Math.log10(x));
     return numbers.map((step) => step * power).find((step) => step >= x * (1 - 1e-9));

@@ -1,15 +1,15 @@
-// The linear-core surrogate in double precision, from the same closed forms as the library; tests hold the two together.
+// The linear-core surrogate in double precision, with the closed forms of the library; tests compare the two.
 // params: {base, sides, tau, sharpness, form, classes}
 (function () {
   "use strict";
   const facts = JSON.parse(document.getElementById("facts").textContent);
   const FAR = 2 ** 40;
 
-  // Φ, Φ' and Φ'' of every base, from its own script and the parameters of the library's base.
+  // Φ, Φ' and Φ'' of every base, from its script in bases/ with the parameters of the library.
   const bases = {};
   for (const [name, { parameters }] of Object.entries(facts.bases)) bases[name] = window.linearcoreBases[name](parameters);
 
-  // z counts from the end of the core, in units of 1/β: right tail below 0, core from 0, left tail (if any) past `width`.
+  // z is the distance from the end of the core in units of 1/β: right tail below 0, core from 0, left tail beyond `width`.
   const fromCoreEnd = (u, p) => (p.tau - u) * p.sharpness;
   const width = (p) => (p.sides === 2 ? 2 * p.sharpness * p.tau : Infinity);
   const bend = (z, p) => Math.min(z, 0) + Math.max(z - width(p), 0);
@@ -47,7 +47,7 @@
     return Math.max(value(0, p) - risk, 0);
   }
 
-  // The margin of a class that leads all its n − 1 competitors by `lead`; the library says that it is gain · lead + shift.
+  // The margin of a class that leads all n − 1 competitors by `lead` is gain · lead + shift; the library gives both.
   const affine = (p) => facts.margins[p.form][p.classes];
   const margin = (lead, p) => affine(p).gain * lead + affine(p).shift;
   const leadOf = (u, p) => (u - affine(p).shift) / affine(p).gain;
@@ -59,7 +59,7 @@
     curvature: (lead, p) => curvature(margin(lead, p), p) * gain(p) ** 2,
   };
 
-  // The library's declared facts at these params: τ moves knots, β multiplies the smoothness, the rest stays.
+  // The library's declared facts at these params: τ moves the knots, β multiplies the smoothness, nothing else changes.
   function declared(p) {
     const base = facts.bases[p.base];
     const fixed = base.sides[p.sides];

@@ -9,7 +9,7 @@ from linearcore.heads import NormedScores
 from linearcore_paper.vision.networks._resnet import resnet18
 from linearcore_paper.vision.networks._small import small_network
 
-#: From the number of classes, the channels of an image, and the width.
+#: Function from the number of classes, the channels of an image, and the width to a network.
 Builder = Callable[[int, int, int], nn.Module]
 
 
@@ -28,8 +28,8 @@ def _normed(build: Builder) -> Builder:
     return make
 
 
-_PLAIN: dict[str, Builder] = {"resnet18": _resnet18, "small": _small}
-#: What a recipe can name. "…-normed" ends in `NormedScores`.
+_BASE_NETWORKS: dict[str, Builder] = {"resnet18": _resnet18, "small": _small}
+#: Values of `Recipe.network`. "…-normed" adds `NormedScores` after the last layer.
 NETWORKS: Mapping[str, Builder] = MappingProxyType(
-    _PLAIN | {f"{name}-normed": _normed(build) for name, build in _PLAIN.items()}
+    _BASE_NETWORKS | {f"{name}-normed": _normed(build) for name, build in _BASE_NETWORKS.items()}
 )

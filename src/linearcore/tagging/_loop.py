@@ -1,4 +1,4 @@
-"""The loop over epochs and batches: steps, dev, the best epoch, saving, stopping."""
+"""Training loop: optimizer steps, validation, best weights, checkpoints and interruption."""
 
 import time
 from collections.abc import Sequence
@@ -8,37 +8,37 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from linearcore.runtime import Checkpoint, Interrupt, Part, Progress, StoppedError, autocast_dtype
+from linearcore.runtime import Checkpoint, Interrupt, Progress, ProgressBar, StoppedError, autocast_dtype
 from linearcore.tagging._batches import Bucket, batches
 from linearcore.tagging._corpus import Corpus
 from linearcore.tagging._model import TaggingModel
 from linearcore.tagging._settings import Training
-from linearcore.tagging._steps import Stepper, make_optimizer, rate_at
+from linearcore.tagging._steps import Stepper, lr_at, make_optimizer
 from linearcore.tagging._tagger import Tagger
 from linearcore.tagging.encoders import BiLSTM
 
-#: Words of a batch when the dev sentences are decoded.
-_DECODED = 4096
-#: Seconds between two looks at the loss, each of which waits for the device.
-_LOOK = 0.5
-#: Keeps the epochs of a seed apart.
-_ORDER = 1_000_003
+#: Batch size in words when the validation sentences are decoded.
+_DECODE_BATCH_TOKENS = 4096
+#: Seconds between two readings of the loss; each synchronises with the GPU.
+_LOSS_READ_INTERVAL_S = 0.5
+#: Prime multiplier of the seed, so different seeds give different orders in every epoch.
+_SEED_STRIDE = 1_000_003
 
 
 @dataclass
 class State:
-    """How far a run is.
+    """Progress of a training run. The field names are also the keys in saved checkpoints.
 
     Attributes:
         epoch: the current epoch, from 0.
-        batch: batches of it that are done.
-        losses: sum over the words of this epoch of their loss.
-        words: words of this epoch so far.
-        seconds: spent on training steps in this epoch, for the pace.
-        history: a row for each finished epoch.
-        best: the accuracy on dev of the best epoch so far, in percent; −1 before the first.
-        waited: epochs since.
-        weights: those of the best epoch.
+        batch: number of finished batches of the epoch.
+        losses: sum of the losses of the words of the epoch.
+        words: number of words of the epoch so far.
+        seconds: time spent on training steps in the epoch.
+        history: one row per finished epoch.
+        best: best validation accuracy in percent; −1 before the first epoch ends.
+        waited: epochs since the best validation accuracy.
+        weights: weights of the best epoch.
     """
 
     epoch: int = 0
@@ -52,8 +52,17 @@ class State:
     weights: dict[str, Tensor] = field(default_factory=dict)
 
 
-class Run:
-    """The loop over epochs and batches."""
+class TrainingLoop:
+    """Trains a tagger over epochs and batches, with early stopping and checkpoints.
+
+    Args:
+        tagger: the tagger to train.
+        settings: training settings without None for defaults.
+        train: training sentences.
+        dev: validation sentences.
+        checkpoint: where to save the state; None saves nothing.
+        save_interval_s: seconds between two checkpoints within an epoch.
+    """
 
     def __init__(
         self,
@@ -62,27 +71,27 @@ class Run:
         train: Corpus,
         dev: Corpus,
         checkpoint: Checkpoint | None,
-        every: float,
+        save_interval_s: float,
     ) -> None:
         self.model, self.settings, self.train, self.dev = tagger.model, settings, train, dev
-        self.checkpoint, self.every = checkpoint, every
+        self.checkpoint, self.save_interval_s = checkpoint, save_interval_s
         self.device = tagger.device
         self.optimizer = make_optimizer(self.model, settings)
         self.state = State()
-        # Transformers have as many shapes as sub-words come together; an LSTM has few.
-        self.has_few_shapes = self.device.type == "cuda" and settings.kind == BiLSTM.kind
+        # Transformer inputs have many different shapes, so CUDA graphs are only used for the BiLSTM.
+        self.uses_cuda_graphs = self.device.type == "cuda" and settings.kind == BiLSTM.kind
         self.stepper = Stepper(
             self.model,
             self.optimizer,
             settings.clip,
             autocast_dtype(settings.precision, self.device),
             compiled=settings.compiled,
-            captured=self.has_few_shapes,
+            captured=self.uses_cuda_graphs,
         )
         self.saved_at = time.monotonic()
 
     def resume(self) -> tuple[int, int] | None:
-        """Takes up a saved run, if there is one."""
+        """Resumes from a checkpoint; returns its epoch, from 1, and number of batches, or None if there is no checkpoint."""
         return None if self.checkpoint is None else self.checkpoint.resume(self._restore)
 
     def _restore(self, state: dict[str, Any], tensors: dict[str, dict[str, Tensor]]) -> tuple[int, int]:
@@ -98,73 +107,74 @@ class Run:
             torch.cuda.set_rng_state(tensors["random"]["cuda"], self.device)
         return self.state.epoch + 1, self.state.batch
 
-    def go(self, progress: Progress, interrupt: Interrupt) -> None:
-        """Trains until the last epoch, or until dev has not improved for long; leaves the best weights in the model."""
+    def train_epochs(self, progress: Progress, interrupt: Interrupt) -> None:
+        """Trains until the last epoch or early stopping, and loads the best weights into the model."""
         epochs, state = self.settings.epochs or 1, self.state
-        count = len(self._order(0))
-        with progress.part("training", total=epochs * count) as part:
-            part.advance(state.epoch * count + state.batch)
+        num_batches = len(self._epoch_batches(0))
+        with progress.part("training", total=epochs * num_batches) as part:
+            part.advance(state.epoch * num_batches + state.batch)
             while state.epoch < epochs and state.waited < self.settings.patience:
-                last_rate = self._epoch(self._order(state.epoch), part, interrupt)
-                progress.say(self._finish(last_rate))
+                last_lr = self._train_epoch(self._epoch_batches(state.epoch), part, interrupt)
+                progress.print(self._end_epoch(last_lr))
                 if interrupt:
-                    self._stop()
+                    self._raise_stopped()
             part.describe("training")
         if state.weights:
             self.model.load_state_dict(state.weights)
 
-    def _order(self, epoch: int) -> list[Bucket]:
-        """The batches of an epoch: the same whenever it is asked for, and as many in all epochs."""
-        generator = torch.Generator().manual_seed(self.settings.seed * _ORDER + epoch)
-        return batches(self.train.lengths, self.settings.tokens or 1, generator)
+    def _epoch_batches(self, epoch: int) -> list[Bucket]:
+        """Returns the batches of an epoch: deterministic, and the same number in every epoch."""
+        generator = torch.Generator().manual_seed(self.settings.seed * _SEED_STRIDE + epoch)
+        return batches(self.train.lengths, self.settings.batch_tokens or 1, generator)
 
-    def _epoch(self, buckets: Sequence[Bucket], part: Part, interrupt: Interrupt) -> float:
-        """The rest of an epoch; gives the rate of its last step."""
+    def _train_epoch(self, buckets: Sequence[Bucket], part: ProgressBar, interrupt: Interrupt) -> float:
+        """Trains on the remaining batches of an epoch; returns the last learning rate."""
         self.model.train()
         state, steps = self.state, len(buckets) * (self.settings.epochs or 1)
-        total, words, started, looked, rate = None, 0, time.perf_counter(), time.perf_counter(), 0.0
+        total, words, started, last_read, lr = None, 0, time.perf_counter(), time.perf_counter(), 0.0
         for bucket in buckets[state.batch :]:
-            rate = rate_at(state.epoch * len(buckets) + state.batch, steps, self.settings)
-            batch = self.train.batch(bucket, full=self.has_few_shapes).to(self.device)
-            count = sum(len(self.train.tags[member]) for member in bucket.members)
-            loss = self.stepper.step(batch, rate).double() * count
+            lr = lr_at(state.epoch * len(buckets) + state.batch, steps, self.settings)
+            batch = self.train.batch(bucket, full=self.uses_cuda_graphs).to(self.device)
+            num_words = sum(len(self.train.tags[member]) for member in bucket.members)
+            loss = self.stepper.step(batch, lr).double() * num_words
             total = loss if total is None else total + loss
-            words, state.batch = words + count, state.batch + 1
+            words, state.batch = words + num_words, state.batch + 1
             part.advance()
-            due = self.checkpoint is not None and time.monotonic() - self.saved_at >= self.every
-            if due or interrupt or time.perf_counter() - looked > _LOOK or state.batch == len(buckets):
-                self._count(total, words, started)
+            save_due = self.checkpoint is not None and time.monotonic() - self.saved_at >= self.save_interval_s
+            read_due = time.perf_counter() - last_read > _LOSS_READ_INTERVAL_S
+            if save_due or read_due or interrupt or state.batch == len(buckets):
+                self._update_statistics(total, words, started)
                 total, words, started = None, 0, time.perf_counter()
-                looked = started
-                part.describe(self._line())
-            if due or interrupt:
+                last_read = started
+                part.describe(self._progress_text())
+            if save_due or interrupt:
                 self._save()
             if interrupt:
-                self._stop()
-        return rate
+                self._raise_stopped()
+        return lr
 
-    def _count(self, total: Tensor | None, words: int, started: float) -> None:
+    def _update_statistics(self, total: Tensor | None, words: int, started: float) -> None:
         state = self.state
         value = 0.0 if total is None else float(total)
-        # Only now, since reading the loss waits for what the device has yet to do.
+        # Measured after float(total), which synchronises with the GPU.
         seconds = time.perf_counter() - started
         if value != value:
             raise FloatingPointError(
-                f"the loss is not a number in epoch {state.epoch + 1}, batch {state.batch}; try a smaller rate"
+                f"the loss is NaN in epoch {state.epoch + 1}, batch {state.batch}; use a smaller learning rate (--lr)"
             )
         state.losses, state.words = state.losses + value, state.words + words
         state.seconds += seconds
 
-    def _line(self) -> str:
+    def _progress_text(self) -> str:
         state = self.state
-        pace = state.words / max(state.seconds, 1e-9)
+        words_per_second = state.words / max(state.seconds, 1e-9)
         loss = state.losses / max(1, state.words)
         best = "" if state.best < 0 else f"  dev {state.best:.2f} %"
-        # Short, so that the bar and its times find room on 80 columns.
-        return f"{state.epoch + 1}/{self.settings.epochs}  loss {loss:.3f}{best}  {pace:,.0f} words/s"
+        # Short, so the progress bar fits into 80 columns.
+        return f"{state.epoch + 1}/{self.settings.epochs}  loss {loss:.3f}{best}  {words_per_second:,.0f} words/s"
 
-    def _finish(self, rate: float) -> str:
-        """Looks at dev, keeps the best, and saves; gives a line about it."""
+    def _end_epoch(self, lr: float) -> str:
+        """Evaluates on the validation sentences, updates the best weights, saves a checkpoint, and returns a log line."""
         state, started = self.state, time.perf_counter()
         accuracy = dev_accuracy(self.model, self.dev)
         row = {
@@ -174,7 +184,7 @@ class Run:
             "words_per_second": round(state.words / max(state.seconds, 1e-9), 1),
             "training_seconds": round(state.seconds, 2),
             "dev_seconds": round(time.perf_counter() - started, 2),
-            "last_rate": rate,
+            "last_rate": lr,
         }
         is_better = accuracy > state.best
         if is_better:
@@ -185,11 +195,11 @@ class Run:
         state.history.append(row)
         state.epoch, state.batch, state.losses, state.words, state.seconds = state.epoch + 1, 0, 0.0, 0, 0.0
         self._save()
-        left = (self.settings.epochs or 1) - state.epoch
+        epochs_left = (self.settings.epochs or 1) - state.epoch
         return (
             f"epoch {row['epoch']} of {self.settings.epochs}  loss {row['loss']:.4f}  dev {accuracy:.2f} %"
             f"{'' if is_better else f' (best {state.best:.2f})'}  {row['words_per_second']:,.0f} words/s  "
-            f"{_minutes(left * (row['training_seconds'] + row['dev_seconds']))} left"
+            f"{_format_minutes(epochs_left * (row['training_seconds'] + row['dev_seconds']))} left"
         )
 
     def _save(self) -> None:
@@ -212,33 +222,33 @@ class Run:
             )
         self.saved_at = time.monotonic()
 
-    def _stop(self) -> None:
+    def _raise_stopped(self) -> None:
         if self.checkpoint is None:
             raise KeyboardInterrupt
         state = self.state
         raise StoppedError(
-            f"stopped in epoch {state.epoch + 1} after {state.batch} batches; the same command goes on from there"
+            f"stopped in epoch {state.epoch + 1} after {state.batch} batches; run the same command again to resume"
         )
 
 
 @torch.no_grad()
 def dev_accuracy(model: TaggingModel, corpus: Corpus) -> float:
-    """Per cent of words with the right tag."""
+    """Returns the accuracy on a corpus, in percent."""
     model.eval()
     device = model.projection.weight.device
-    right = torch.zeros((), dtype=torch.long, device=device)
-    for bucket in batches(corpus.lengths, _DECODED):
+    num_correct = torch.zeros((), dtype=torch.long, device=device)
+    for bucket in batches(corpus.lengths, _DECODE_BATCH_TOKENS):
         batch = corpus.batch(bucket).to(device)
-        found = model.decode(batch.mask, batch.inputs)
-        right += ((found == batch.tags) & batch.mask).sum()
-    return 100.0 * int(right) / max(1, sum(corpus.lengths))
+        predicted = model.decode(batch.mask, batch.inputs)
+        num_correct += ((predicted == batch.tags) & batch.mask).sum()
+    return 100.0 * int(num_correct) / max(1, sum(corpus.lengths))
 
 
-def _minutes(seconds: float) -> str:
-    """Minutes and seconds.
+def _format_minutes(seconds: float) -> str:
+    """Formats seconds as minutes and seconds.
 
     Example:
-        >>> _minutes(125.4)
+        >>> _format_minutes(125.4)
         '2:05'
     """
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
