@@ -124,7 +124,7 @@ def test_results_of_runs(toy):
 
 def test_second_call_does_nothing(toy, capsys):
     assert call("noise", "--out", str(toy)) == 0
-    assert "8 of 8 parts were finished before and kept" in capsys.readouterr().out
+    assert "8 of 8 parts were finished before and reused" in capsys.readouterr().out
 
 
 def test_paper_scale_asks_for_its_data(tmp_path, capsys):
@@ -245,8 +245,8 @@ def test_grids():
 
 def test_paper_recipe():
     told = Plan("cifar10", "ce", METHODS["ce"].configs[0], "instance", 0.4, 1).recipe("cpu")
-    assert (told.network, told.width, told.epochs, told.batch, told.rate) == ("resnet18", 64, 50, 128, 0.1)
-    assert (told.momentum, told.decay, told.loss_scale, told.schedule) == (0.9, 5e-4, 1.0, "cosine")
+    assert (told.network, told.width, told.epochs, told.batch, told.lr) == ("resnet18", 64, 50, 128, 0.1)
+    assert (told.momentum, told.weight_decay, told.loss_scale, told.schedule) == (0.9, 5e-4, 1.0, "cosine")
     assert (told.nesterov, told.warmup, told.augment) == (False, 0.0, True)
     # The network is changed for a loss without a minimum, and for GCE beside it.
     endings = {"unhinged-tuned": "-normed", "gce-normed": "-normed"}

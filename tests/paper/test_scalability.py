@@ -80,7 +80,7 @@ def test_command_writes_times_of_every_method_and_keeps_finished_parts(toy, tmp_
     svg = (folder / "scalability.svg").read_bytes()
     capsys.readouterr()
     assert call("--out", str(tmp_path)) == 0
-    assert "3 of 3 parts were finished before and kept" in capsys.readouterr().out
+    assert "3 of 3 parts were finished before and reused" in capsys.readouterr().out
     assert svg == (folder / "scalability.svg").read_bytes()
 
 

@@ -100,7 +100,7 @@ def test_resuming_does_nothing_again(folder, capsys, monkeypatch):
     before = ResultsFile(folder.parent, "tagging")
     capsys.readouterr()
     assert call("--out", str(folder.parent)) == 0
-    assert "25 of 25 parts were finished before and kept" in capsys.readouterr().out
+    assert "25 of 25 parts were finished before and reused" in capsys.readouterr().out
     after = ResultsFile(folder.parent, "tagging")
     assert after.parts == before.parts and list(after.parts) == list(before.parts)
     assert after.conclusion["results"] == before.conclusion["results"]
