@@ -129,10 +129,10 @@ def test_second_call_does_nothing(toy, capsys):
 
 def test_paper_scale_asks_for_its_data(tmp_path, capsys):
     for name in ("noise", "gradient-histogram"):
-        assert call(name, "--scale", "paper", "--out", str(tmp_path)) == 2
+        assert call(name, "--scale", "paper", "--allow-dirty", "--out", str(tmp_path)) == 2
         told = "must be a folder with CIFAR-10, got none; pass --data DIR, where DIR contains cifar-10-batches-py"
         assert told in capsys.readouterr().err
-        assert call(name, "--scale", "paper", "--out", str(tmp_path), "--data", str(tmp_path)) == 2
+        assert call(name, "--scale", "paper", "--allow-dirty", "--out", str(tmp_path), "--data", str(tmp_path)) == 2
         error = capsys.readouterr().err
         assert f"got '{tmp_path}' without it; pass --data DIR" in error and error.count("\n") == 1
         assert "download" not in error
@@ -255,7 +255,7 @@ def test_paper_recipe():
         assert network == f"resnet18{endings.get(key, '')}"
     tuning = Plan("cifar10", "ce", Config(0.02, 2e-3), "instance", 0.4, 0, tunes=True)
     assert (tuning.recipe("cpu").epochs, tuning.size.held_out, tuning.size.look_every) == (50, 5000, 5)
-    assert (tuning.recipe("cpu").loss_scale, tuning.recipe("cpu").decay) == (0.02, 2e-3)
+    assert (tuning.recipe("cpu").loss_scale, tuning.recipe("cpu").weight_decay) == (0.02, 2e-3)
 
 
 def with_values(key, *values):

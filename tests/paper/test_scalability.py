@@ -85,7 +85,7 @@ def test_command_writes_times_of_every_method_and_keeps_finished_parts(toy, tmp_
 
 
 def test_paper_scale_judges(toy, tmp_path, capsys):
-    assert call("--out", str(tmp_path), "--scale", "paper", "--json") == 0
+    assert call("--out", str(tmp_path), "--scale", "paper", "--allow-dirty", "--json") == 0
     claims = json.loads(capsys.readouterr().out)["records"]["scalability"]["results"]["claims"]
     assert "not judged" not in [claim["verdict"] for claim in claims[:3]]
 

@@ -107,7 +107,7 @@ def test_resuming_does_nothing_again(folder, capsys, monkeypatch):
 
 
 def test_missing_data_are_one_line(tmp_path, capsys):
-    assert call("--scale", "paper", "--out", str(tmp_path / "out"), "--data", str(tmp_path)) == 2
+    assert call("--scale", "paper", "--allow-dirty", "--out", str(tmp_path / "out"), "--data", str(tmp_path)) == 2
     err = capsys.readouterr().err
     assert err.startswith("linearcore: ") and err.count("\n") == 1 and "tagging/ptb_sample.zip" in err
 
