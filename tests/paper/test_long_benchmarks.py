@@ -138,11 +138,11 @@ def test_learners_that_know_the_law_of_wrong_labels(script):
     favourites = script("favourites")
     # Three classes of two inputs. Of class 0 all become 1; of 1 one becomes 0 and one 2; of 2 all become 1.
     clean, wrong = torch.tensor([0, 0, 1, 1, 2, 2]), torch.tensor([1, 1, 0, 2, 1, 1])
-    by_pixels = favourites.known("pixels", clean, wrong, 0.6, 3)
+    by_pixels = favourites.label_probabilities("pixels", clean, wrong, 0.6, 3)
     assert torch.equal(by_pixels[3], torch.tensor([0.0, 0.4, 0.6], dtype=torch.float64))
-    by_class = favourites.known("class", clean, wrong, 0.6, 3)
+    by_class = favourites.label_probabilities("class", clean, wrong, 0.6, 3)
     torch.testing.assert_close(by_class[2:4], torch.tensor([[0.3, 0.4, 0.3]] * 2, dtype=torch.float64))
-    share = favourites.share_answered
+    share = favourites.accuracy_of
     assert share(by_pixels, clean, "likeliest") == 0 and share(by_class, clean, "likeliest") == pytest.approx(100 / 3)
     # By hand: means 7/30, 8/15, 7/30; class 0 has more of 0 than others, though 1 is likelier, and so has 2 of 2.
     assert share(by_class, clean, "normed") == pytest.approx(200 / 3)

@@ -124,15 +124,15 @@ def test_results_of_runs(toy):
 
 def test_second_call_does_nothing(toy, capsys):
     assert call("noise", "--out", str(toy)) == 0
-    assert "8 of 8 parts were finished before and kept" in capsys.readouterr().out
+    assert "8 of 8 parts were finished before and reused" in capsys.readouterr().out
 
 
 def test_paper_scale_asks_for_its_data(tmp_path, capsys):
     for name in ("noise", "gradient-histogram"):
-        assert call(name, "--scale", "paper", "--out", str(tmp_path)) == 2
+        assert call(name, "--scale", "paper", "--allow-dirty", "--out", str(tmp_path)) == 2
         told = "must be a folder with CIFAR-10, got none; pass --data DIR, where DIR contains cifar-10-batches-py"
         assert told in capsys.readouterr().err
-        assert call(name, "--scale", "paper", "--out", str(tmp_path), "--data", str(tmp_path)) == 2
+        assert call(name, "--scale", "paper", "--allow-dirty", "--out", str(tmp_path), "--data", str(tmp_path)) == 2
         error = capsys.readouterr().err
         assert f"got '{tmp_path}' without it; pass --data DIR" in error and error.count("\n") == 1
         assert "download" not in error
@@ -245,8 +245,8 @@ def test_grids():
 
 def test_paper_recipe():
     told = Plan("cifar10", "ce", METHODS["ce"].configs[0], "instance", 0.4, 1).recipe("cpu")
-    assert (told.network, told.width, told.epochs, told.batch, told.rate) == ("resnet18", 64, 50, 128, 0.1)
-    assert (told.momentum, told.decay, told.loss_scale, told.schedule) == (0.9, 5e-4, 1.0, "cosine")
+    assert (told.network, told.width, told.epochs, told.batch, told.lr) == ("resnet18", 64, 50, 128, 0.1)
+    assert (told.momentum, told.weight_decay, told.loss_scale, told.schedule) == (0.9, 5e-4, 1.0, "cosine")
     assert (told.nesterov, told.warmup, told.augment) == (False, 0.0, True)
     # The network is changed for a loss without a minimum, and for GCE beside it.
     endings = {"unhinged-tuned": "-normed", "gce-normed": "-normed"}
@@ -255,7 +255,7 @@ def test_paper_recipe():
         assert network == f"resnet18{endings.get(key, '')}"
     tuning = Plan("cifar10", "ce", Config(0.02, 2e-3), "instance", 0.4, 0, tunes=True)
     assert (tuning.recipe("cpu").epochs, tuning.size.held_out, tuning.size.look_every) == (50, 5000, 5)
-    assert (tuning.recipe("cpu").loss_scale, tuning.recipe("cpu").decay) == (0.02, 2e-3)
+    assert (tuning.recipe("cpu").loss_scale, tuning.recipe("cpu").weight_decay) == (0.02, 2e-3)
 
 
 def with_values(key, *values):

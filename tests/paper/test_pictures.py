@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from linearcore.surrogates import BASES, Hinge, LinearCore, Logistic
-from linearcore_paper.drawing._style import _apart
+from linearcore_paper.drawing._style import _spread
 from linearcore_paper.experiments import surrogates
 from linearcore_paper.experiments.surrogates.checked_facts import agrees, facts
 from tests.paper.outcomes import outcome, verdicts
@@ -113,10 +113,10 @@ def test_search_refutes_pairwise_and_not_centered():
 
 
 def test_labels_are_moved_apart_and_stay_inside():
-    assert _apart([0.5], 0.1) == [0.5]
-    assert _apart([0.2, 0.8], 0.1) == [0.2, 0.8]
+    assert _spread([0.5], 0.1) == [0.5]
+    assert _spread([0.2, 0.8], 0.1) == [0.2, 0.8]
     for heights in ([1.0, 1.0, 1.0], [0.0, 0.01, 0.02], [0.5, 0.5, 0.9, 0.95, 0.5]):
-        places = _apart(heights, 0.1)
+        places = _spread(heights, 0.1)
         ordered = sorted(places)
         assert min(b - a for a, b in pairwise(ordered)) >= 0.1 - 1e-6
         assert min(places) >= -1e-9 and max(places) <= 1 + 1e-9

@@ -100,14 +100,14 @@ def test_resuming_does_nothing_again(folder, capsys, monkeypatch):
     before = ResultsFile(folder.parent, "tagging")
     capsys.readouterr()
     assert call("--out", str(folder.parent)) == 0
-    assert "25 of 25 parts were finished before and kept" in capsys.readouterr().out
+    assert "25 of 25 parts were finished before and reused" in capsys.readouterr().out
     after = ResultsFile(folder.parent, "tagging")
     assert after.parts == before.parts and list(after.parts) == list(before.parts)
     assert after.conclusion["results"] == before.conclusion["results"]
 
 
 def test_missing_data_are_one_line(tmp_path, capsys):
-    assert call("--scale", "paper", "--out", str(tmp_path / "out"), "--data", str(tmp_path)) == 2
+    assert call("--scale", "paper", "--allow-dirty", "--out", str(tmp_path / "out"), "--data", str(tmp_path)) == 2
     err = capsys.readouterr().err
     assert err.startswith("linearcore: ") and err.count("\n") == 1 and "tagging/ptb_sample.zip" in err
 
