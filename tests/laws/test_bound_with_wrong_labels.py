@@ -6,10 +6,11 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from linearcore import LinearCore, multiclass_loss
+from tests.cases import each
 
 SURROGATES = (LinearCore(), LinearCore("exponential", tau=0.3), LinearCore("truncated_quadratic", tau=2.0, sharpness=3.0))
-every_surrogate = pytest.mark.parametrize("phi", SURROGATES, ids=("logistic", "exponential", "quadratic"))
-every_n = pytest.mark.parametrize("n", (2, 3, 5, 8))
+
+SIZES = (2, 3, 5, 8)
 
 
 def losses(scores: Tensor, phi: LinearCore) -> Tensor:
@@ -52,9 +53,11 @@ def wrong(p: Tensor, kind: str, generator: torch.Generator) -> tuple[Tensor, flo
     return mixed, float(((mixed[top] - mixed) / (p[top] - p))[others].min())
 
 
-@every_n
-@every_surrogate
-@pytest.mark.parametrize("kind", ("uniform", "any"))
+@each(
+    ("n", "phi", "kind"),
+    {f"{n}-{phi.base.name}-{kind}": (n, phi, kind) for n in SIZES for phi in SURROGATES for kind in ("uniform", "any")},
+    (f"{n}-{phi.base.name}-{kind}" for n, phi, kind in zip(SIZES, SURROGATES * 2, ("uniform", "any") * 2, strict=False)),
+)
 def test_clean_regret_is_bounded_by_noisy_regret(n: int, phi: LinearCore, kind: str) -> None:
     """For the scores that make a wrong answer as cheap as it can be, found by a minimiser."""
     generator, ratios, without = torch.Generator().manual_seed(n), [], []

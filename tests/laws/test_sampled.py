@@ -14,6 +14,7 @@ from linearcore import LinearCore, multiclass_loss, sampled_multiclass_loss
 from linearcore.heads import LinearCoreChain
 from linearcore.proposals import HardNegatives, InBatch, LogUniform, Mixture, Proposal, Uniform, Unigram
 from linearcore.structures import Constraints, Hamming
+from tests.cases import each
 
 NUM_CLASSES, WIDTH = 4, 2
 COUNTS = torch.tensor([0, 9, 2, 4])
@@ -164,9 +165,16 @@ def is_unbiased(estimates: list[Found], exact: Found) -> bool:
     return bool((error[constant].abs() <= 1e-5).all() and (error.abs() <= bound * deviation)[~constant].all())
 
 
-@every_law
-@shared_or_not
-@pytest.mark.parametrize("target", (TARGET, FEW), ids=("all", "few"))
+@each(
+    ("make", "shared", "target"),
+    {
+        f"{name}-{'shared' if shared else 'own'}-{which}": (make, shared, those)
+        for name, make in LAWS.items()
+        for shared in (True, False)
+        for which, those in (("all", TARGET), ("few", FEW))
+    },
+    (*(f"{name}-shared-all" for name in LAWS), "in batch-own-few", "hard-own-few"),
+)
 def test_real_draws_are_unbiased(make: Callable[[bool], Proposal], shared: bool, target: Tensor) -> None:
     generator = stream(1)
     found = [sampled_loss(make(shared), NUM_SAMPLES, generator, target) for _ in range(REPEATS)]
@@ -264,9 +272,16 @@ def test_the_mean_over_all_draws_is_the_loss_of_a_chain_where_a_tag_is_not_in_th
     assert agree(found, dense_head(head, FEW_TAGS))
 
 
-@every_law
-@shared_or_not
-@pytest.mark.parametrize("tags", (TAGS, FEW_TAGS), ids=("all", "few"))
+@each(
+    ("make", "shared", "tags"),
+    {
+        f"{name}-{'shared' if shared else 'own'}-{which}": (make, shared, those)
+        for name, make in LAWS.items()
+        for shared in (True, False)
+        for which, those in (("all", TAGS), ("few", FEW_TAGS))
+    },
+    (*(f"{name}-shared-all" for name in LAWS), "in batch-own-few", "hard-own-few"),
+)
 def test_real_draws_are_unbiased_for_a_chain(make: Callable[[bool], Proposal], shared: bool, tags: Tensor) -> None:
     head, generator = head_of(), stream(2)
     found = [sampled_head(head, make(shared), NUM_SAMPLES, generator, tags) for _ in range(REPEATS // 2)]
