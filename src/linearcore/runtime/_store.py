@@ -147,7 +147,8 @@ def _manifest(folder: Path, kind: str, advice: str | None) -> dict[str, Any]:
     if not path.is_file():
         if is_store(folder / UNFINISHED):
             raise StoreError(f"{folder} contains an unfinished training run; finish it with the command that started it")
-        raise StoreError(f"{folder} must be a saved {kind}, got a folder without {MANIFEST}; pass the folder of the save")
+        got = f"a folder without {MANIFEST}" if folder.is_dir() else "no such folder"
+        raise StoreError(f"{folder} must be a saved {kind}, got {got}; pass the folder where it was saved")
     try:
         manifest = json.loads(path.read_bytes())
         saved_kind, version = manifest["kind"], manifest["format"]

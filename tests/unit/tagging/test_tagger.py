@@ -77,7 +77,7 @@ def test_options_of_the_loss_are_saved_and_an_older_tagger_has_none(tmp_path):
 
 
 def test_what_cannot_be_loaded(tmp_path):
-    with pytest.raises(StoreError, match=r"must be a saved tagger, got a folder without linearcore\.json"):
+    with pytest.raises(StoreError, match=r"must be a saved tagger, got no such folder"):
         Tagger.load(tmp_path / "nowhere")
     make().save(tmp_path)
     manifest = json.loads((tmp_path / MANIFEST).read_text())
