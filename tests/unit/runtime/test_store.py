@@ -85,7 +85,7 @@ def test_one_changed_byte_is_noticed_in_every_file(folder, where):
 def test_a_missing_or_cut_file_is_noticed(folder):
     path = weights_file(folder)
     path.write_bytes(path.read_bytes()[:40])
-    with pytest.raises(StoreError, match="not the file that was saved; copy the whole folder"):
+    with pytest.raises(StoreError, match="does not match its SHA-256; copy the whole folder"):
         read_store(folder, "thing")
     path.unlink()
     with pytest.raises(StoreError, match=f"{path.name} is missing"):

@@ -76,7 +76,7 @@ def test_a_checkpoint_that_does_not_fit_is_refused_in_one_line(unfinished, chang
 
 def test_a_damaged_checkpoint_names_the_way_out(unfinished):
     next((unfinished / "checkpoint").glob("*.safetensors")).write_bytes(b"")
-    with pytest.raises(StoreError, match=r"is damaged: .* is not the file that was saved; pass --fresh \(fresh=True\)"):
+    with pytest.raises(StoreError, match=r"is damaged: .* does not match its SHA-256; pass --fresh \(fresh=True\)"):
         train(DATA, DEV, SHORT, out=unfinished)
     manifest = unfinished / "checkpoint" / "linearcore.json"
     manifest.write_text(manifest.read_text().replace('"format": 1', '"format": 0'))
