@@ -11,7 +11,7 @@ from torch import Tensor, nn
 import linearcore as lc
 from _proposal_methods import FLATTENED, HARD_UNIFORM, HARD_UNIGRAM, IN_BATCH, MIXTURE, PROPOSALS, UNIFORM
 from linearcore.proposals.sequences import Neighbours, UniformSequences
-from linearcore.structured import RunningSlope, controlled_estimate, draw_scores, log_similarity_mass, mean_score
+from linearcore.structured import RunningSlope, controlled_estimate, log_similarity_mass, mean_score, sequence_scores
 from linearcore.structures import Hamming, Sites
 
 LOCAL = (UNIFORM, FLATTENED, MIXTURE, HARD_UNIFORM, HARD_UNIGRAM, IN_BATCH)
@@ -111,8 +111,8 @@ def around_truth(name: str, samples: int, slope: float | RunningSlope) -> Estima
         head, emissions, tags = model.heads["logodds"], model.layer(model.inputs), model.tags
         sites, chain = Sites.of(torch.ones_like(tags, dtype=torch.bool), is_full=True), head.chain(emissions)
         drawn = UniformSequences().sample(tags, sites, head.num_tags, samples, stream)
-        truth = draw_scores(emissions, chain, tags.unsqueeze(0), sites).squeeze(0)
-        scores = draw_scores(emissions, chain, drawn, sites)
+        truth = sequence_scores(emissions, chain, tags.unsqueeze(0), sites).squeeze(0)
+        scores = sequence_scores(emissions, chain, drawn, sites)
         alpha = slope.value if isinstance(slope, RunningSlope) else slope
         found = controlled_estimate(head.surrogate, truth, scores, mean_score(emissions, chain, sites), alpha)
         if isinstance(slope, RunningSlope):

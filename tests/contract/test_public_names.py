@@ -100,8 +100,8 @@ def test_public_names_are_these():
     }  # fmt: skip
     assert set(structured.__all__) == {
         "OBJECTIVES", "STRUCTURED_FORMS", "Draws", "RunningSlope", "Sampler", "StructuredForm", "centered_estimate",
-        "centered_log_weight", "controlled_estimate", "draw_scores", "log_similarity_mass", "mean_score", "pair_estimate",
-        "pair_log_weight",
+        "centered_log_weight", "controlled_estimate", "log_similarity_mass", "mean_score", "pair_estimate",
+        "pair_log_weight", "sequence_scores",
     }  # fmt: skip
     assert set(encoders.__all__) == {"BiLSTM", "Encoder", "WordFeatures", "TransformerEncoder", "encoder_class"}
     names = {"FORMATS", "ReaderError", "Sentence", "TagColumns", "columns_for", "read_sentences", "write_sentence"}

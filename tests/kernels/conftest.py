@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from linearcore.kernels import fused_for
+from linearcore.kernels import fused_kernels_for
 from linearcore.runtime import write_record
 from tests.kernels.paths import DEVICE
 
@@ -20,7 +20,7 @@ IS_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 if DEVICE.type == "cuda" and not torch.cuda.is_available():
     pytest.exit("make test-gpu needs a CUDA device, and torch sees none", 2)
 #: Without fused kernels for the device there is nothing for these tests to look at.
-collect_ignore = [] if fused_for(torch.zeros(1, device=DEVICE)) else ["test_fused.py"]
+collect_ignore = [] if fused_kernels_for(torch.zeros(1, device=DEVICE)) else ["test_fused.py"]
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,7 @@ import linearcore.kernels._viterbi as viterbi_module
 import linearcore.kernels.fused._max_product as max_product_module
 from linearcore import ChainCRF, LinearCoreChain, multiclass_loss
 from linearcore.heads import ChainHead
-from linearcore.kernels import fused, fused_for, local_scores, log_partition, viterbi
+from linearcore.kernels import fused, fused_kernels_for, local_scores, log_partition, viterbi
 from linearcore.structures import Chain, Constraints, Hamming, Sites
 from tests.cases import each
 from tests.kernels.paths import DEVICE
@@ -53,10 +53,10 @@ def close(found: Tensor, expected: Tensor, tolerance: float = 2e-6) -> None:
 
 
 def test_they_are_found_for_float32_and_narrower_only() -> None:
-    assert isinstance(fused_for(torch.zeros(1)), ModuleType)
-    assert fused_for(torch.zeros(1, dtype=torch.bfloat16)) is not None
-    assert fused_for(torch.zeros(1, dtype=torch.float64)) is None
-    assert fused_for(torch.zeros(1), torch.zeros(1, dtype=torch.float64)) is None
+    assert isinstance(fused_kernels_for(torch.zeros(1)), ModuleType)
+    assert fused_kernels_for(torch.zeros(1, dtype=torch.bfloat16)) is not None
+    assert fused_kernels_for(torch.zeros(1, dtype=torch.float64)) is None
+    assert fused_kernels_for(torch.zeros(1), torch.zeros(1, dtype=torch.float64)) is None
 
 
 @pytest.mark.parametrize("has_margin", (False, True))
@@ -128,7 +128,7 @@ def test_local_log_odds(
         emissions, tags = emissions.transpose(0, 1).contiguous(), tags.t().contiguous()
     found = step(head, emissions, tags)
     assert used == {"local_log_odds", "local_gradient"} | ({"log_odds", "log_odds_gradient"} if head.unary else set())
-    monkeypatch.setattr(backend_module, "fused_for", lambda *_: None)
+    monkeypatch.setattr(backend_module, "fused_kernels_for", lambda *_: None)
     for ours, twin in zip(found, step(head, torch.nan_to_num(emissions), tags), strict=True):
         close(ours, twin)
 
@@ -147,7 +147,7 @@ def test_second_derivatives_are_those_of_the_plain_twin(used: set[str], monkeypa
 
     found = second()
     assert "local_log_odds" in used and found.abs().max() > 0
-    monkeypatch.setattr(backend_module, "fused_for", lambda *_: None)
+    monkeypatch.setattr(backend_module, "fused_kernels_for", lambda *_: None)
     close(found, second())
 
 
@@ -192,7 +192,7 @@ def test_recursion(size: tuple[int, int, int], is_full: bool, used: set[str], mo
 
     found = step()
     assert used == {"forward_recursion", "backward_recursion"}
-    monkeypatch.setattr(backend_module, "fused_for", lambda *_: None)
+    monkeypatch.setattr(backend_module, "fused_kernels_for", lambda *_: None)
     for ours, twin in zip(found, step(), strict=True):
         close(ours, twin)
 
@@ -223,7 +223,7 @@ def test_exact_decoding(size: tuple[int, int, int], parts: int, used: set[str], 
     chain = Chain(drawn(num_tags, 2, seed=1)[:, 0], matrix.t(), drawn(num_tags, seed=4))
     tags, scores = viterbi(emissions, chain, Sites.of(mask))
     assert used == {"best_scores", "trace_back"}
-    monkeypatch.setattr(viterbi_module, "fused_for", lambda *_: None)
+    monkeypatch.setattr(viterbi_module, "fused_kernels_for", lambda *_: None)
     twin, expected = viterbi(emissions, chain, Sites.of(mask))
     assert torch.equal(tags, twin) and torch.equal(scores, expected)
 
@@ -248,7 +248,7 @@ def test_exact_decoding_of_emissions_with_strides(used: set[str], monkeypatch: p
     where = Sites.of(torch.ones(4, 3, dtype=torch.bool))
     tags, scores = viterbi(emissions, chain, where)
     assert used
-    monkeypatch.setattr(viterbi_module, "fused_for", lambda *_: None)
+    monkeypatch.setattr(viterbi_module, "fused_kernels_for", lambda *_: None)
     twin, expected = viterbi(emissions, chain, where)
     assert torch.equal(tags, twin) and torch.equal(scores, expected)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from linearcore.kernels import fused_for
+from linearcore.kernels import fused_kernels_for
 from tests.fresh_python import fresh_python
 
 ROOT = Path(__file__).parents[2]
@@ -46,4 +46,4 @@ def test_fused_kernels_over_the_full_grid(dtype: str, layout: str) -> None:
 
 def test_a_cpu_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
-    assert fused_for(torch.zeros(3)) is None
+    assert fused_kernels_for(torch.zeros(3)) is None

@@ -28,13 +28,14 @@ def certify(
     surrogate and form that the losses reject.
 
     Args:
-        surrogate: φ.
+        surrogate: φ, the function of the margin, for example `LinearCore(tau=1.0)`.
         form: a multi-class or structured form; see `Problem`. A mean over n − 1 competitors, the default of "centered", has
             n − 1 times the constant of the sum.
         num_classes: n; default 2, or the size of `outputs`.
         outputs: the output space, for structured forms.
         cost: "zero-one", "hamming" or a `Cost`.
-        family: class of score functions, "free", "unary" or "chain". A guarantee holds for this family only.
+        family: class of score functions: "free" (any scores), "unary" or "chain" (sums of local scores). A guarantee holds
+            for this family only.
         starts: number of starting points of the search.
         seed: random seed of the search.
 

@@ -179,7 +179,10 @@ def find_wrong_labels(
 
 
 def _check_no_added_columns(table: Table) -> None:
-    """Raises if the table already has an output column: as a feature, a suggested label would reveal the label."""
+    """Raises if the table already has an output column.
+
+    A column of suggested labels, used as a feature, would reveal the label.
+    """
     existing = [name for name in ADDED_COLUMNS if name in table.columns]
     if existing:
         wrong = f"the table already has the output column {existing[0]!r}"

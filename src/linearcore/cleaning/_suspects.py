@@ -89,7 +89,7 @@ def suspects(scores: Numbers, labels: Labels, *, measure: str | Numbers = "margi
         measure: "margin", "log_odds", or your own numbers (N,), larger is more suspicious, such as losses or mean losses.
 
     Returns:
-        Suspicion, order, suggested labels and margins, on the device of `scores`; on the CPU for arrays.
+        A `Suspects` with suspicion, order, suggested labels and margins, on the device of `scores`; on the CPU for arrays.
 
     Raises:
         TypeError: if `scores` are not real numbers or `labels` not integers.

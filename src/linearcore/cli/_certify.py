@@ -20,13 +20,18 @@ def certify(
     ] = False,
     classes: Annotated[int, typer.Option(help="Number of classes, or of tags with --length.")] = 3,
     base: Annotated[str, typer.Option(help=f"Base of the linear-core surrogate: {', '.join(BASES)}.")] = "logistic",
-    tau: Annotated[float, typer.Option(help="End τ of the linear core.")] = 1.0,
+    tau: Annotated[float, typer.Option(help="Margin τ at which the linear core ends.")] = 1.0,
     sides: Annotated[int, typer.Option(help="Number of tails of the surrogate, 1 or 2.")] = 1,
     sharpness: Annotated[float, typer.Option(help="Curvature factor of the tail.")] = 1.0,
     classical: Annotated[str, typer.Option(help=f"Use a classical surrogate: {', '.join(CLASSICAL)}.")] = "",
     length: Annotated[int, typer.Option(help="Sequence length, for structured forms.")] = 1,
-    cost: Annotated[str, typer.Option(help=f"Target cost: {', '.join(COSTS)}.")] = "zero-one",
-    family: Annotated[str, typer.Option(help="Class of score functions: free, unary or chain.")] = "free",
+    cost: Annotated[str, typer.Option(help=f"Cost that defines the regret: {' or '.join(COSTS)}.")] = "zero-one",
+    family: Annotated[
+        str,
+        typer.Option(
+            help="Class of score functions: free (any scores), unary (emissions only) or chain (emissions and transitions)."
+        ),
+    ] = "free",
     starts: Annotated[int, typer.Option(help="Number of starting points of the search.")] = 300,
     seed: Annotated[int, typer.Option(help="Random seed of the search.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

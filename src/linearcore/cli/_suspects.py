@@ -45,7 +45,8 @@ def suspects(
         str,
         typer.Option(
             metavar="NAME",
-            help=f"Training loss, one of {', '.join(LOSSES)}. robust needs at least three classes.",
+            help=f"Training loss, one of {', '.join(LOSSES)}. robust needs at least three classes. "
+            "Definitions: docs/wrong-labels.md#baselines.",
         ),
     ] = "gce",
     measure: Annotated[str, typer.Option(metavar="NAME", help=f"Measure of suspicion: {' or '.join(MEASURES)}.")] = "margin",

@@ -1,4 +1,4 @@
-"""`logodds`: φ(s_y − logsumexp_{v≠y} s_v), with the margin of cross-entropy."""
+"""`logodds`: φ(s_y − logsumexp_{v≠y} s_v), whose margin is the log-odds of the label, as in cross-entropy."""
 
 import math
 from dataclasses import dataclass
@@ -13,17 +13,18 @@ from linearcore.forms._base import Form
 from linearcore.forms._labels import Labels, label_mask
 from linearcore.forms._margins import LogOddsMargins, competitor_pairs
 from linearcore.forms._rows import SavedTensors
-from linearcore.kernels import compute_gradients, fused_for, links
+from linearcore.kernels import compute_gradients, fused_kernels_for, neighbour_tags
 from linearcore.structures import Chain, Sites
 from linearcore.surrogates import Surrogate
 
 
 @dataclass(frozen=True)
 class LogOdds(Form):
-    """φ(s_y − logsumexp_{v≠y} s_v): one margin per sample, the log-odds of its label. Cross-entropy with `Logistic`.
+    """φ(s_y − logsumexp_{v≠y} s_v): one margin per sample, the log-odds of its label.
 
-    Convex and argmax-consistent; its accuracy was close to cross-entropy with 10, 26 and 200 classes. With three or more
-    classes the 0-1 regret is bounded by the square root of the surrogate regret, not linearly.
+    With the surrogate `Logistic` it equals cross-entropy. It is convex and argmax-consistent; its accuracy was close to
+    cross-entropy with 10, 26 and 200 classes. With three or more classes the 0-1 regret is bounded by the square root of the
+    surrogate regret, not linearly.
 
     The label is excluded before the logsumexp, because log p − log(1 − p) in float32 loses precision for margins above 17.
     The logsumexp is stored as the maximum and the remainder (at most log C), because for scores near 1e8 rounding would lose
@@ -109,7 +110,7 @@ class LogOdds(Form):
     ) -> Tensor:
         """Returns φ(s_y − log Σ_k weight_k e^{s_k}): biased, because the log of an unbiased estimate is biased.
 
-        It underestimates the logsumexp by about half the relative variance of Σ_k weight_k e^{s_k}, which is O(1/K).
+        On average log Σ_k weight_k e^{s_k} is too small by about half the relative variance of the sum, which is O(1/K).
         """
         weighted = scores + log_weight.to(scores.dtype)
         max_score = weighted.detach().amax(-1, keepdim=True)
@@ -145,9 +146,9 @@ class _FusedLocalLosses(torch.autograd.Function):
         ctx: Any, surrogate: Surrogate, emissions: Tensor, start: Tensor, transitions: Tensor, end: Tensor,
         tags: Tensor, sites: Sites,
     ) -> Tensor:  # fmt: skip
-        fused = fused_for(emissions)
+        fused = fused_kernels_for(emissions)
         assert fused is not None
-        neighbours = links(tags, sites)
+        neighbours = neighbour_tags(tags, sites)
         scores, label_score, max_score, sum_exp = fused.local_log_odds(
             emissions, (start, transitions, end), neighbours, tags
         )
@@ -168,7 +169,7 @@ class _FusedLocalLosses(torch.autograd.Function):
             return None, *gradients, None, None
         *neighbours, scores, max_score, sum_exp, margin = ctx.saved_tensors[5:]
         label_grad, competitor_factor = _gradient_factors(ctx.surrogate, margin, sum_exp, grad_output.unsqueeze(-1))
-        fused = fused_for(emissions)
+        fused = fused_kernels_for(emissions)
         assert fused is not None
         gradients = fused.local_gradient(
             scores, tags, tuple(neighbours), max_score, competitor_factor, label_grad, emissions.dtype
@@ -187,8 +188,8 @@ def _gradient_factors(surrogate: Surrogate, margin: Tensor, sum_exp: Tensor, gra
 def _exp_inplace(x: Tensor) -> Tensor:
     """Returns e^x for x ≤ 0; overwrites x.
 
-    On CPUs torch.exp2 takes a third of the time of torch.exp. Rounding the product adds an error of |x| ulp to e^x, which is
-    negligible compared with the largest term of a softmax, 1.
+    On CPUs torch.exp2 takes a third of the time of torch.exp. Rounding x / log 2 adds an error of about |x| ulp to e^x,
+    which is negligible compared with the largest term of a softmax, 1.
     """
     if x.device.type != "cpu":
         return x.exp_()
@@ -203,9 +204,10 @@ def _margin(label_score: Tensor, labels: Labels, max_score: Tensor, remainder: T
 
 
 def _logsumexp_without(scores: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns the logsumexp over all classes except `index`, as (max, detached) and (logsumexp − max), (N, 1) each.
+    """Returns the logsumexp over all classes except `index` as two tensors (N, 1).
 
-    If these classes are all masked out, the second is −inf with zero gradient.
+    The first is the maximum (detached), the second the logsumexp minus the maximum. If these classes are all masked out, the
+    second is −inf with zero gradient.
     """
     competitors = scores.masked_fill(label_mask(scores, index), -math.inf)
     max_score = competitors.detach().amax(-1, keepdim=True)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from linearcore._typing import compute_dtype
 from linearcore.forms._labels import Labels
-from linearcore.kernels import block_size, fused_for, row_blocks, slices
+from linearcore.kernels import block_size, fused_kernels_for, row_blocks, slices
 from linearcore.surrogates import Surrogate
 
 if TYPE_CHECKING:
@@ -30,13 +30,14 @@ def row_losses(form: "Form", surrogate: Surrogate, scores: Tensor, labels: Label
         labels: labels of the rows.
         backend: "reference", "eager" or "fused", the result of `kernels.resolve_backend`.
 
-    Time O(N·C) with hard labels; O(N·C²) with soft labels if `form.soft_is_quadratic(labels)`. Temporary memory: a few
-    N×C (N×C×C) tensors with "reference"; one block, and the gradient in the backward pass, with "eager".
+    Time O(N·C) with hard labels; O(N·C²) with soft labels if `form.soft_is_quadratic(labels)`. Temporary memory: with
+    "reference" a few tensors of size N×C, or N×C×C if the time is O(N·C²); with "eager" one block, and the gradient in the
+    backward pass.
     """
     if backend == "reference":
         return reference_rows(form, surrogate, scores, labels)
-    fused = fused_for(scores) if backend == "fused" and form.can_fuse and labels.is_hard else None
-    losses: Tensor = BlockedRows.apply(scores, form, surrogate, fused, labels.smoothing, *labels.tensors)  # type: ignore[no-untyped-call]
+    fused_kernels = fused_kernels_for(scores) if backend == "fused" and form.can_fuse and labels.is_hard else None
+    losses: Tensor = BlockedRowLosses.apply(scores, form, surrogate, fused_kernels, labels.smoothing, *labels.tensors)  # type: ignore[no-untyped-call]
     return losses
 
 
@@ -48,7 +49,7 @@ def reference_rows(form: "Form", surrogate: Surrogate, scores: Tensor, labels: L
     return form.soft_losses(surrogate, scores, labels, slice(0, scores.shape[-1]))
 
 
-class BlockedRows(torch.autograd.Function):
+class BlockedRowLosses(torch.autograd.Function):
     """Losses of all rows, computed in blocks of rows.
 
     Saves scores, labels and at most three values per row for the backward pass. Each block is cast to float32 if needed,
@@ -57,26 +58,28 @@ class BlockedRows(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, scores: Tensor, form: "Form", surrogate: Surrogate, fused: ModuleType | None, smoothing: float,
+        ctx: Any, scores: Tensor, form: "Form", surrogate: Surrogate, fused_kernels: ModuleType | None, smoothing: float,
         *tensors: Tensor | None,
     ) -> Tensor:  # fmt: skip
         labels = Labels.from_tensors(tensors, smoothing)
         dtype = compute_dtype(scores)
         losses: list[Tensor] = []
         saved: list[SavedTensors] = []
-        for rows in _row_blocks(form, scores, labels, fused):
+        for rows in _row_blocks(form, scores, labels, fused_kernels):
             block_labels = labels.rows(rows)
             if labels.is_hard and form.has_custom_backward:
-                block = scores[rows] if fused else scores[rows].to(dtype)
-                overwrite = block.dtype != scores.dtype  # A cast block is a copy.
-                values, block_saved = form.hard_forward(surrogate, block, block_labels, fused=fused, overwrite=overwrite)
+                block = scores[rows] if fused_kernels else scores[rows].to(dtype)
+                overwrite = block.dtype != scores.dtype  # A cast block is a copy, so it may be overwritten.
+                values, block_saved = form.hard_forward(
+                    surrogate, block, block_labels, fused=fused_kernels, overwrite=overwrite
+                )
                 saved.append(block_saved)
             else:
                 block = scores[rows].to(dtype)
                 terms = _loss_terms(form, surrogate, block, block_labels)
                 values = torch.stack([term(block) for term in terms]).sum(0)
             losses.append(values)
-        ctx.config, ctx.smoothing = (form, surrogate, fused), smoothing
+        ctx.config, ctx.smoothing = (form, surrogate, fused_kernels), smoothing
         ctx.save_for_backward(scores, *tensors, *(_concatenate(column) for column in zip(*saved, strict=True)))
         return _concatenate(losses) if losses else scores.new_empty(0, dtype=dtype)
 
@@ -84,12 +87,12 @@ class BlockedRows(torch.autograd.Function):
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
         scores, *tensors = ctx.saved_tensors
         labels, saved = Labels.from_tensors(tensors[:4], ctx.smoothing), tensors[4:]
-        form, surrogate, fused = ctx.config
+        form, surrogate, fused_kernels = ctx.config
         if torch.is_grad_enabled():
             losses = reference_rows(form, surrogate, scores, labels)
             (gradient,) = torch.autograd.grad(losses, scores, grad_output, create_graph=True)
         else:
-            gradient = _gradient(form, surrogate, fused, scores, labels, saved, grad_output.unsqueeze(-1))
+            gradient = _gradient(form, surrogate, fused_kernels, scores, labels, saved, grad_output.unsqueeze(-1))
         return gradient, None, None, None, None, None, None, None, None
 
 
@@ -98,28 +101,30 @@ def _concatenate(tensors: Sequence[Tensor]) -> Tensor:
 
 
 def _gradient(
-    form: "Form", surrogate: Surrogate, fused: ModuleType | None, scores: Tensor, labels: Labels, saved: list[Tensor],
-    grad_output: Tensor,
+    form: "Form", surrogate: Surrogate, fused_kernels: ModuleType | None, scores: Tensor, labels: Labels,
+    saved: list[Tensor], grad_output: Tensor,
 ) -> Tensor:  # fmt: skip
-    blocks = _row_blocks(form, scores, labels, fused)
+    blocks = _row_blocks(form, scores, labels, fused_kernels)
     if len(blocks) == 1:  # Avoids a copy, which is one more kernel launch on a GPU.
-        return _block_gradient(form, surrogate, fused, scores, labels, tuple(saved), grad_output).to(scores.dtype)
+        return _block_gradient(form, surrogate, fused_kernels, scores, labels, tuple(saved), grad_output).to(scores.dtype)
     gradient = torch.empty_like(scores, memory_format=torch.contiguous_format)
     for rows in blocks:
         block_labels, block_saved = labels.rows(rows), tuple(column[rows] for column in saved)
-        gradient[rows] = _block_gradient(form, surrogate, fused, scores[rows], block_labels, block_saved, grad_output[rows])
+        gradient[rows] = _block_gradient(
+            form, surrogate, fused_kernels, scores[rows], block_labels, block_saved, grad_output[rows]
+        )
     return gradient
 
 
 def _block_gradient(
-    form: "Form", surrogate: Surrogate, fused: ModuleType | None, scores: Tensor, labels: Labels, saved: SavedTensors,
-    grad_output: Tensor,
+    form: "Form", surrogate: Surrogate, fused_kernels: ModuleType | None, scores: Tensor, labels: Labels,
+    saved: SavedTensors, grad_output: Tensor,
 ) -> Tensor:  # fmt: skip
     if not (labels.is_hard and form.has_custom_backward):
         return _autograd_gradient(form, surrogate, scores.to(grad_output.dtype), labels, grad_output)
-    block = scores if fused else scores.to(grad_output.dtype)
+    block = scores if fused_kernels else scores.to(grad_output.dtype)
     overwrite = block.dtype != scores.dtype
-    gradient = form.hard_gradient(surrogate, block, labels, saved, grad_output, fused=fused, overwrite=overwrite)
+    gradient = form.hard_gradient(surrogate, block, labels, saved, grad_output, fused=fused_kernels, overwrite=overwrite)
     if surrogate.lipschitz == math.inf:
         # Rows with zero grad_output get zero gradient, because 0 · inf would be NaN.
         gradient.masked_fill_(grad_output == 0, 0.0)
@@ -148,15 +153,15 @@ def _loss_terms(form: "Form", surrogate: Surrogate, scores: Tensor, labels: Labe
     return [partial(form.soft_losses, surrogate, labels=labels, chunk=chunk) for chunk in chunks]
 
 
-def _row_blocks(form: "Form", scores: Tensor, labels: Labels, fused: ModuleType | None) -> list[slice]:
+def _row_blocks(form: "Form", scores: Tensor, labels: Labels, fused_kernels: ModuleType | None) -> list[slice]:
     """Returns blocks of rows; a single block for fused kernels, which need no temporaries."""
     rows, num_classes = scores.shape
-    if fused:
+    if fused_kernels:
         return [slice(0, rows)] if rows else []
     is_quadratic = not labels.is_hard and form.soft_is_quadratic(labels)
     return list(row_blocks(scores, num_classes**2 if is_quadratic else num_classes))
 
 
 def tensor_attributes(*objects: object) -> tuple[Tensor, ...]:
-    """Returns the tensor attributes of forms and surrogates; those of user-defined ones may be trainable."""
+    """Returns the tensor attributes of forms and surrogates. User-defined classes may have trainable attributes."""
     return tuple(value for item in objects for value in vars(item).values() if isinstance(value, Tensor))

@@ -34,12 +34,12 @@ class ChainHead(nn.Module, ABC):
             the state dict, which stays compatible with torchcrf.
         strict_mask: if True, a masked first position raises, as in torchcrf. Use False for inputs that start with [CLS].
         validate: also check values, as torchcrf does: masks, tags in range, constraints, NaN in decoding. Each check
-            synchronises with the GPU. With False no check does; a tag out of range then makes the loss of its sequence NaN
-            (on a CPU it still raises), and NaN emissions decode to score NaN and tags −100. Nothing is checked under
-            torch.compile and in CUDA graphs.
+            synchronises with the GPU. With False there are no checks that synchronise; a tag out of range then makes the
+            loss of its sequence NaN (on a CPU it still raises), and NaN emissions decode to score NaN and tags −100. Nothing
+            is checked under torch.compile and in CUDA graphs.
     """
 
-    #: Whether the loss can be NaN in a CUDA graph in cases where an eager step falls back to the log domain.
+    #: If True, underflow makes the loss NaN in a CUDA graph; an eager step falls back to the log domain.
     may_underflow: ClassVar[bool] = False
     _allowed_start: Tensor | None
     _allowed_transitions: Tensor | None
@@ -81,7 +81,10 @@ class ChainHead(nn.Module, ABC):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialises parameters from U(−0.1, 0.1) in torchcrf's order; factors give a product with the same variance."""
+        """Initialises parameters from U(−0.1, 0.1) in torchcrf's order.
+
+        With `rank`, the two factors are initialised so that the entries of their product have the same variance.
+        """
         nn.init.uniform_(self.start_transitions, -0.1, 0.1)
         nn.init.uniform_(self.end_transitions, -0.1, 0.1)
         if self.rank is None:
@@ -104,7 +107,8 @@ class ChainHead(nn.Module, ABC):
             emissions: (L, B, |Y|), or (B, L, |Y|) with `batch_first`; floating point. Computed in float32 or float64.
             tags: (L, B) or (B, L) integers; positions with −100 are masked out.
             mask: shape of `tags`, booleans or 0 and 1; None for no masked positions.
-            reduction: "token_mean" divides by the number of tags; "sum" and "mean" are over sequences; "none" returns (B,).
+            reduction: "token_mean" divides the sum by the number of unmasked positions; "sum" and "mean" are over sequences;
+                "none" returns (B,).
 
         Raises:
             ValueError, TypeError: if shapes, dtypes or options do not fit, or a tag is out of range (on a CPU, or with
@@ -119,7 +123,7 @@ class ChainHead(nn.Module, ABC):
         return -self.loss(emissions, tags, mask, reduction)
 
     def _reduce(self, losses: Tensor, batch: Batch, reduction: str, dtype: torch.dtype) -> Tensor:
-        """Reduces losses (B,), in the dtype that `dtype` and the parameters promote to."""
+        """Reduces losses (B,) and casts the result to the promoted type of `dtype` and the parameters."""
         total = reduce_losses(nan_where(losses, batch.has_invalid_tag), batch.sites, reduction)
         return total.to(torch.promote_types(dtype, self.start_transitions.dtype))
 
@@ -132,8 +136,8 @@ class ChainHead(nn.Module, ABC):
 
         If no sequence is allowed (because of constraints or emissions of −inf), the score is −inf and all tags are −100.
 
-        Time O(L·B·|Y|²), faster on CPU for peaked scores; memory L×B×|Y|. For torch.export, wrap the head in a module
-        whose `forward` calls this method; the length is then fixed, the batch size can be dynamic.
+        Time O(L·B·|Y|²), faster on a CPU if few tags have high scores; memory L×B×|Y|. For torch.export, wrap the head in
+        a module whose `forward` calls this method; the length is then fixed, the batch size can be dynamic.
         """
         batch = self._to_batch(emissions, None, mask)
         return self._finish_decoding(*viterbi(batch.emissions, self.chain(batch.emissions), batch.sites))
@@ -238,8 +242,12 @@ class ChainHead(nn.Module, ABC):
             if bool(violations.any()):
                 time, row = violations.nonzero()[0].tolist()
                 tag, before = int(batch.tags[time, row]), int(sites.before(batch.tags.cpu())[time, row])
-                where = "first" if sites.is_first[time, row] else f"after {before}"
-                where += " and last" if sites.is_last[time, row] else ""
+                if sites.is_first[time, row]:
+                    is_allowed, where = self.constraints.start[tag], "as the first tag"
+                else:
+                    is_allowed, where = self.constraints.transitions[before, tag], f"after tag {before}"
+                if is_allowed:
+                    where = "as the last tag"
                 first = f"position {time} of sequence {row} (tag {tag} {where})"
                 got, advice = (
                     f"{int(violations.sum())} violations, the first at {first}",

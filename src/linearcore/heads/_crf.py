@@ -16,9 +16,9 @@ class ChainCRF(ChainHead):
 
         log P(y | x) = h(x, y) − log Σ_{y'} exp h(x, y')
 
-    It is computed with matrix products instead of broadcasting, and has a custom backward pass. Parameters have torchcrf's
-    names, so a saved torchcrf state loads. Use it for marginal probabilities; with many tags, `LinearCoreChain` trains
-    several times faster.
+    h is the score of a sequence (see `ChainHead`). The sum is computed with matrix products instead of broadcasting, and has
+    a custom backward pass. Parameters have torchcrf's names, so a saved torchcrf state loads. Use it for marginal
+    probabilities; with many tags, `LinearCoreChain` trains several times faster.
 
     Args:
         num_tags, batch_first, rank, constraints, strict_mask, validate: as in `linearcore.heads.ChainHead`.
@@ -35,7 +35,8 @@ class ChainCRF(ChainHead):
                 [1., 1.]])
 
     Cost: time O(L·B·|Y|²): in each direction L products of (B, |Y|) with (|Y|, |Y|), plus one of (|Y|, L·B) with (L·B, |Y|).
-    Memory a few L×B×|Y| and |Y|². If underflow is detected, the slower log domain is used (see `log_partition`).
+    Memory: a few tensors of size L×B×|Y| and |Y|×|Y|. If underflow is detected, the slower log domain is used (see
+    `log_partition`).
     """
 
     may_underflow: ClassVar[bool] = True

@@ -24,23 +24,23 @@ class LinearCoreChain(ChainHead):
 
         loss = Σ_j form(s_j, y_j),          s_j(v) = h(x, y with y_j → v)
 
-        logodds    φ(s_j(y_j) − logsumexp_{v≠y_j} s_j(v))       the default
-        pairwise   mean_{v≠y_j} φ(s_j(y_j) − s_j(v))            with `normalize=False` the paper's sum, over local candidates
+        logodds    φ(s_j(y_j) − logsumexp_{v≠y_j} s_j(v))   the default
+        pairwise   mean_{v≠y_j} φ(s_j(y_j) − s_j(v))        `normalize=False`: the paper's sum, restricted to these sequences
         centered   mean_{v≠y_j} φ(−(s_j(v) − mean s_j))
 
-    Like pseudo-likelihood, it trains each position to predict its tag given the true neighbours. Without transitions,
-    `centered` bounds the Hamming regret linearly. With transitions there is no worst-case guarantee for the decoded
-    sequence (`docs/guarantees.md`).
+    h is the score of a sequence (see `ChainHead`). Like pseudo-likelihood, the loss trains each position to predict its tag
+    given the true neighbours. Without transitions, `centered` bounds the Hamming regret linearly. With transitions there is
+    no worst-case guarantee for the decoded sequence (`docs/guarantees.md`).
 
     Args:
         num_tags, batch_first, rank, constraints, strict_mask, validate: as in `linearcore.heads.ChainHead`. Forbidden tags
             are not candidates.
-        surrogate: φ.
+        surrogate: φ, the function of the margin, for example `LinearCore(tau=1.0)`.
         form: "logodds", "pairwise", "centered", or a `Form`.
         normalize: as in `multiclass_loss`. With thousands of tags use False for `pairwise` and `centered`, since a mean over
             that many candidates has small gradients.
         cost: "hamming" and "zero-one" weight all positions equally; `Hamming(weight)` weights a position by the weight of
-            its true tag. A `Cost` without such weights works only with `structured`.
+            its true tag. A `Cost` without such weights works only with the method `structured`.
         unary: w in [0, 1), the weight of a second loss on the emissions alone, for example 0.5:
 
                 (1 − w)·form(s_j) + w·form(emissions[j])        no transitions, start or end scores
@@ -58,11 +58,11 @@ class LinearCoreChain(ChainHead):
         >>> tags.shape, scores.shape
         (torch.Size([2, 3]), torch.Size([2]))
 
-    Cost: time O(L·B·|Y|), and O(|Y|²) to write the dense gradient of the transitions, O(L·B·|Y|·r) with `rank`. Memory: two
-    L×B×|Y| in addition to the emissions, and that gradient; one more L×B×|Y| with `unary`.
+    Cost: time O(L·B·|Y|), and O(|Y|²) to write the dense gradient of the transitions, O(L·B·|Y|·r) with `rank`.
+    Memory besides the emissions: two tensors of size L×B×|Y|, a third with `unary`, and the gradient of the transitions.
 
-    Under autocast, `loss` rounds start, end and the product of the `rank` factors to autocast's dtype, like the emissions
-    of a last layer. Everything else, and all of decoding, is computed in float32 or float64.
+    Under autocast, `loss` rounds start, end and the product of the `rank` factors to autocast's dtype, as autocast does
+    with the output of a linear layer. Everything else, and all of decoding, is computed in float32 or float64.
     """
 
     def __init__(

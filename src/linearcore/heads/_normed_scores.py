@@ -15,9 +15,12 @@ class NormedScores(nn.Module):
     Use it with 40 % or more wrong labels, with a wide core:
     `LinearCoreLoss(surrogate=LinearCore(tau=5.0), form="pairwise")`. Margins of normalised scores stay below about 4, so
     this equals the unhinged loss plus a constant. Also use it with losses that have no minimum, such as `unhinged`: raw
-    scores would diverge. The loss then depends only on the covariance of the scores and the labels of each class. Replacing
-    labels by samples from a fixed distribution multiplies all covariances by one factor. `docs/proofs.md` has the proof and
-    the disadvantage for overlapping classes, `docs/wrong-labels.md` has measurements.
+    scores would diverge.
+
+    The unhinged loss of normalised scores depends only on the covariance, for each class, of its score and the indicator of
+    its label. If labels are replaced at random by samples from a fixed distribution, all covariances are multiplied by the
+    same factor, so the best network does not change. `docs/proofs.md` has the proof and the disadvantage for overlapping
+    classes, `docs/wrong-labels.md` has measurements.
 
     Evaluation uses the running mean and variance, as in batch norm. They are outdated if the network still changes fast. To
     correct them, decay the learning rate to zero, or pass the training data through the layer once more, in training mode

@@ -15,9 +15,11 @@ class ChainSSVM(ChainHead):
         hamming     max_{y'} [h(x, y') + Σ_j w[y_j] 1[y'_j ≠ y_j]] − h(x, y)          margin rescaling
         zero-one    max(0, 1 + max_{y'≠y} h(x, y') − h(x, y))
 
+    h is the score of a sequence (see `ChainHead`), and w[v] the weight of tag v in `Hamming(weight)`, 1 without weights.
+
     The maximum is found by Viterbi with the costs added to the emissions (hamming) or by 2-best Viterbi (zero-one). The
-    Hamming cost is a count and not a fraction, so the required margin per position does not depend on the length. Use it
-    as a baseline, or if you need no probabilities. The loss is not smooth.
+    Hamming cost is a count and not a fraction, so the required margin per position does not depend on the length. Use
+    `ChainSSVM` as a baseline, or if you need no probabilities. The loss is not smooth.
 
     Args:
         num_tags, batch_first, rank, constraints, strict_mask, validate: as in `linearcore.heads.ChainHead`.

@@ -7,9 +7,9 @@ from linearcore.kernels._backend import BACKENDS, compute_gradients, is_differen
 from linearcore.kernels._binary import binary_elements
 from linearcore.kernels._blocks import block_size, row_blocks, slices
 from linearcore.kernels._entries import entries
-from linearcore.kernels._fused import fused_for
+from linearcore.kernels._fused import fused_kernels_for
 from linearcore.kernels._kbest import kbest
-from linearcore.kernels._local import links, local_scores, low_rank_scores
+from linearcore.kernels._local import local_scores, low_rank_scores, neighbour_tags
 from linearcore.kernels._max_product import dense_search
 from linearcore.kernels._partition import log_partition, posterior
 from linearcore.kernels._viterbi import beam, viterbi
@@ -22,13 +22,13 @@ __all__ = [
     "compute_gradients",
     "dense_search",
     "entries",
-    "fused_for",
+    "fused_kernels_for",
     "is_differentiated",
     "kbest",
-    "links",
     "local_scores",
     "log_partition",
     "low_rank_scores",
+    "neighbour_tags",
     "posterior",
     "resolve_backend",
     "row_blocks",

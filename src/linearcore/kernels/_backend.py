@@ -13,7 +13,7 @@ from torch.autograd import forward_ad
 
 from linearcore._checks import complaint, one_of
 from linearcore._torch import is_traced, is_transformed
-from linearcore.kernels._fused import fused_for
+from linearcore.kernels._fused import fused_kernels_for
 
 BACKENDS = ("auto", "reference", "eager", "fused")
 
@@ -42,11 +42,11 @@ def resolve_backend(
     if backend == "auto":
         if needs_reference or is_traced() or any(map(_has_tangent, scores)):
             return "reference"
-        return "fused" if can_fuse and fused_for(*scores) else "eager"
+        return "fused" if can_fuse and fused_kernels_for(*scores) else "eager"
     if needs_reference:
         advice = 'use backend="reference" or "auto" to differentiate targets, weights or margins'
         raise ValueError(complaint("backend", "be able to differentiate all inputs", repr(backend), advice))
-    if backend == "fused" and not (can_fuse and fused_for(*scores)):
+    if backend == "fused" and not (can_fuse and fused_kernels_for(*scores)):
         advice = (
             'use backend="auto"; fused kernels are for the log-odds of class indices without label smoothing, in float32 or '
             "narrower, on a CUDA device with triton, and outside torch.compile"

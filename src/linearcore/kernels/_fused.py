@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 
-def fused_for(*tensors: Tensor) -> ModuleType | None:
+def fused_kernels_for(*tensors: Tensor) -> ModuleType | None:
     """Returns `linearcore.kernels.fused` if it supports these tensors, else None. Triton is imported on first use.
 
     It requires CUDA tensors in float32 or half precision, and an installed triton. With TRITON_INTERPRET=1 in the

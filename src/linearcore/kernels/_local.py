@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from linearcore.kernels._fused import fused_for
+from linearcore.kernels._fused import fused_kernels_for
 from linearcore.structures import Chain, Sites
 
 
@@ -32,11 +32,11 @@ def local_scores(emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites, ba
         left = torch.where(sites.is_first.unsqueeze(-1), chain.start, chain.transitions[before])
         right = torch.where(sites.is_last.unsqueeze(-1), chain.end, chain.transitions.t()[after])
         return emissions + left + right
-    scores: Tensor = _LocalScores.apply(emissions, *chain, *links(tags, sites), backend == "fused")  # type: ignore[no-untyped-call]
+    scores: Tensor = _LocalScores.apply(emissions, *chain, *neighbour_tags(tags, sites), backend == "fused")  # type: ignore[no-untyped-call]
     return scores
 
 
-def links(tags: Tensor, sites: Sites) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def neighbour_tags(tags: Tensor, sites: Sites) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Returns the previous and next tags (L, B), and the rows (B,) of (L·B) of first and last tags."""
     return sites.before(tags), sites.after(tags), *_edges(sites)
 
@@ -92,7 +92,7 @@ class _LocalScores(torch.autograd.Function):
         before: Tensor, after: Tensor, first: Tensor, last: Tensor, is_fused: bool,
     ) -> Tensor:  # fmt: skip
         ctx.save_for_backward(before, after, first, last)
-        fused = fused_for(emissions, transitions) if is_fused else None
+        fused = fused_kernels_for(emissions, transitions) if is_fused else None
         if fused is not None:
             return fused.local_scores(emissions, (start, transitions, end), (before, after, first, last))  # type: ignore[no-any-return]
         rows = emissions.reshape(-1, emissions.shape[-1])

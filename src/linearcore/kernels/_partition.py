@@ -12,7 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 from linearcore._torch import is_on_host, is_transformed, linear, packed_linear
 from linearcore.kernels._backend import compute_gradients, resolve_backend
-from linearcore.kernels._fused import fused_for
+from linearcore.kernels._fused import fused_kernels_for
 from linearcore.kernels._precision import full_precision
 from linearcore.structures import Chain
 
@@ -26,8 +26,8 @@ def log_partition(emissions: Tensor, chain: Chain, mask: Tensor, backend: str = 
     """Returns log Z (B,), the logsumexp of h(x, y) over all tag sequences y; 0 for an empty sequence.
 
     It is excluded from torch.compile: compiling the unrolled loop takes minutes and gives no speed-up. torch.export uses the
-    unrolled log domain. Float32 products ignore `torch.set_float32_matmul_precision` and are in full precision, because
-    errors accumulate over positions.
+    unrolled recursion in the log domain. Float32 products ignore `torch.set_float32_matmul_precision` and are in full
+    precision, because errors accumulate over positions.
 
     Args:
         emissions: (L, B, |Y|), float32 or float64.
@@ -37,9 +37,9 @@ def log_partition(emissions: Tensor, chain: Chain, mask: Tensor, backend: str = 
             custom backward pass), "fused" (the same in Triton, for small batches) or "auto".
         is_full: the caller knows that the mask is all True, which skips the masking.
 
-    Time O(L·B·|Y|²). Memory: the reference saves L×B×|Y|² numbers for the backward pass; the products save 3·L×B×|Y| and one
-    |Y|×|Y|. After underflow the reference runs with checkpointing, B×|Y|² at a time. The underflow check synchronises with
-    the GPU. During CUDA graph capture it cannot, and log Z is NaN instead.
+    Time O(L·B·|Y|²). Memory: the reference saves L×B×|Y|² numbers for the backward pass; the other backends save three
+    tensors of size L×B×|Y| and one of size |Y|×|Y|. After underflow the reference runs with checkpointing, B×|Y|² at a
+    time. The underflow check synchronises with the GPU. During CUDA graph capture it cannot, and log Z is NaN instead.
     """
     if torch.compiler.is_exporting():
         return _log_domain(emissions, chain, mask)
@@ -59,7 +59,8 @@ def _log_partition(emissions: Tensor, chain: Chain, mask: Tensor, backend: str, 
 
 def posterior(emissions: Tensor, chain: Chain, mask: Tensor) -> Tensor:
     """Returns P(y_j = v | x) (L, B, |Y|), the gradient of log Z w.r.t. the emissions; 0 where masked. No gradient."""
-    if torch.compiler.is_exporting() or is_transformed():  # They do not support custom autograd functions.
+    if torch.compiler.is_exporting() or is_transformed():
+        # torch.export and torch.func do not support this custom autograd function.
         return _log_domain_posterior(emissions, chain, mask)
     with torch.enable_grad():
         leaf = emissions.detach().requires_grad_()
@@ -79,7 +80,7 @@ def _log_forward(emissions: Tensor, chain: Chain, mask: Tensor, *, keep_steps: b
     """Returns log Z (B,) and a list of L tensors α (B, |Y|)."""
     has_started = torch.zeros_like(mask[0]) if mask.shape[0] else mask.new_zeros(mask.shape[1])
     alpha = torch.zeros_like(emissions[0]) if mask.shape[0] else emissions.new_zeros(emissions.shape[1:])
-    rows = []
+    alphas = []
     for j, mask_j in enumerate(mask):
         incoming = chain.start.expand_as(alpha)
         if j > 0:
@@ -87,8 +88,8 @@ def _log_forward(emissions: Tensor, chain: Chain, mask: Tensor, *, keep_steps: b
             incoming = torch.where(has_started.unsqueeze(-1), step, incoming)
         alpha = torch.where(mask_j.unsqueeze(-1), incoming + emissions[j], alpha)
         has_started = has_started | mask_j
-        rows.append(alpha)
-    return torch.where(has_started, _logsumexp(alpha + chain.end, -1), alpha.new_zeros(())), rows
+        alphas.append(alpha)
+    return torch.where(has_started, _logsumexp(alpha + chain.end, -1), alpha.new_zeros(())), alphas
 
 
 def _log_domain_posterior(emissions: Tensor, chain: Chain, mask: Tensor) -> Tensor:
@@ -128,8 +129,8 @@ class _ForwardBackward(NamedTuple):
 
         a_j = (a_{j−1} E) ⊙ x_j / z_j          b_{j−1} = ((b_j ⊙ x_j) Eᵀ) / z'_j
 
-    with E = exp(transitions − column maxima), whose extra row is the start scores, x_j = exp(emissions + column maxima)
-    divided by its maximum over tags, and z, z' such that the largest entry of each a and b is 1. The marginals are
+    E = exp(transitions − column maxima), with one more row for the start scores. x_j = exp(emissions + column maxima),
+    divided by its maximum over tags. z and z' are such that the largest entry of each a and b is 1. The marginals are
     P(y_j = v) = a_j(v) b_j(v) / n_j with n_j = a_j · b_j.
 
     Attributes:
@@ -196,10 +197,10 @@ def _forward_backward(
     a = emissions.new_zeros(length + 1, batch, exp_transitions.shape[0])
     a[0, :, num_tags] = 1.0
     step_mask = None if is_full else mask.unsqueeze(-1)
-    fused = fused_for(emissions) if is_fused and batch <= MAX_FUSED_BATCH else None
+    fused = fused_kernels_for(emissions) if is_fused and batch <= MAX_FUSED_BATCH else None
     z = (fused.forward_recursion if fused else _forward_recursion)(a, exp_transitions, factors, step_mask)
     b = torch.zeros_like(a)
-    end_offset = _finite(chain.end.amax())
+    end_offset = _zero_if_minus_inf(chain.end.amax())
     b[length, :, :num_tags] = (chain.end - end_offset).exp_()
     b[length, :, num_tags] = 1.0
     z_back = (fused.backward_recursion if fused else _backward_recursion)(b, exp_transitions, factors, step_mask)
@@ -270,65 +271,65 @@ def _exp_transitions(chain: Chain) -> tuple[Tensor, Tensor, Tensor]:
     A constant offset between start and transitions does not change the distribution; removing it avoids underflow.
     """
     num_tags = chain.start.shape[0]
-    offset = _finite(chain.start.amax()) - _finite(chain.transitions.amax())
+    offset = _zero_if_minus_inf(chain.start.amax()) - _zero_if_minus_inf(chain.transitions.amax())
     exp_transitions = chain.transitions.new_full((8 * (num_tags // 8 + 1), num_tags), -math.inf)
     exp_transitions[:num_tags] = chain.transitions
     exp_transitions[num_tags] = chain.start - offset
-    column_max = _finite(exp_transitions.amax(0))
+    column_max = _zero_if_minus_inf(exp_transitions.amax(0))
     return exp_transitions.sub_(column_max).exp_(), column_max, offset
 
 
 def _factors(emissions: Tensor, column_max: Tensor) -> tuple[Tensor, Tensor]:
     """Returns x (L, B, |Y|) and the subtracted maxima (L, B, 1)."""
     factors = emissions + column_max
-    offset = _finite(factors.amax(-1, keepdim=True))
+    offset = _zero_if_minus_inf(factors.amax(-1, keepdim=True))
     return factors.sub_(offset).exp_(), offset
 
 
-def _finite(peak: Tensor) -> Tensor:
+def _zero_if_minus_inf(peak: Tensor) -> Tensor:
     # If all entries are −inf nothing is subtracted, since −inf − (−inf) is NaN.
     return peak.masked_fill(peak == -math.inf, 0.0)
 
 
 def _gradient(
-    emissions: Tensor, mask: Tensor, state: _ForwardBackward, grad: Tensor, needs: tuple[bool, ...], *, is_full: bool
+    emissions: Tensor, mask: Tensor, state: _ForwardBackward, grad: Tensor, needs_grad: tuple[bool, ...], *, is_full: bool
 ) -> list[Tensor | None]:
     """Returns the gradients of emissions, start, transitions and end: grad (B, 1) times the marginals."""
     length, _, num_tags = emissions.shape
     is_masked = ~mask.unsqueeze(-1)
     scale = (grad / state.norm[1:]).masked_fill(is_masked, 0.0)
     beta = state.b[1:, :, :num_tags]
-    grad_emissions = (state.a[1:, :, :num_tags] * beta).mul_(scale) if needs[0] else None
+    grad_emissions = (state.a[1:, :, :num_tags] * beta).mul_(scale) if needs_grad[0] else None
     grad_start = grad_transitions = grad_end = None
-    if needs[1] or needs[2]:
+    if needs_grad[1] or needs_grad[2]:
         messages = _factors(emissions, state.column_max)[0].mul_(beta).mul_(scale / state.z)
         if not is_full:
             messages.masked_fill_(is_masked, 0.0)  # Padding may contain NaN.
         # Sum of P(y_{j−1} = i, y_j = v) over positions and sequences, in one product.
         marginals = torch.mm(state.a[:length].flatten(0, 1).t(), messages.flatten(0, 1)).mul_(state.exp_transitions)
         grad_start, grad_transitions = marginals[num_tags], marginals[:num_tags]
-    if needs[3]:
+    if needs_grad[3]:
         scale = (grad / state.norm[length]).masked_fill(~mask.any(0).unsqueeze(-1), 0.0)
         grad_end = (state.a[length] * state.b[length]).mul_(scale)[:, :num_tags].sum(0)
     return [grad_emissions, grad_start, grad_transitions, grad_end]
 
 
 class Multiplier:
-    """Computes x @ matrix for x (B, K), `times` times with the same matrix.
+    """Computes x @ matrix for x (B, K), `num_calls` times with the same matrix.
 
-    On a CPU a product with few rows is limited by reading the matrix, and the BLAS of torch.mm converts its layout in every
+    On a CPU a product with few rows is limited by memory bandwidth, and torch.mm converts the layout of the matrix in every
     call. oneDNN converts it once: half the time with 1000 columns, a third with 4000. Used for float32 if available.
 
     Args:
         matrix: (K, N).
         rows: B, for which the layout is optimised.
-        times: number of calls.
+        num_calls: number of products.
     """
 
-    def __init__(self, matrix: Tensor, rows: int, times: int) -> None:
+    def __init__(self, matrix: Tensor, rows: int, num_calls: int) -> None:
         self._matrix = matrix
         self._packed: Tensor | None = None
-        if times >= MIN_CALLS_TO_PACK and rows > 1:
+        if num_calls >= MIN_CALLS_TO_PACK and rows > 1:
             self._packed = packed_linear(matrix, rows)
 
     def __call__(self, x: Tensor, out: Tensor) -> Tensor:

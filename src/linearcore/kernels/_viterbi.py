@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from linearcore._torch import is_transformed
-from linearcore.kernels._fused import fused_for
+from linearcore.kernels._fused import fused_kernels_for
 from linearcore.kernels._max_product import MaxProduct
 from linearcore.structures import Chain, Sites
 
@@ -31,7 +31,7 @@ def viterbi(emissions: Tensor, chain: Chain, sites: Sites) -> tuple[Tensor, Tens
     """
     emissions, chain = without_gradient(emissions, chain)
     max_product = MaxProduct(chain.transitions)
-    fused = _fused_for(emissions, chain)
+    fused = _fused_kernels_for(emissions, chain)
     if fused:
         alpha = fused.best_scores(emissions, chain.start, chain.transitions, sites.mask, sites.previous)
     else:
@@ -46,11 +46,11 @@ def viterbi(emissions: Tensor, chain: Chain, sites: Sites) -> tuple[Tensor, Tens
     return tags.masked_fill(~(sites.mask & _has_path(scores)), NO_TAG), scores
 
 
-def _fused_for(emissions: Tensor, chain: Chain) -> ModuleType | None:
+def _fused_kernels_for(emissions: Tensor, chain: Chain) -> ModuleType | None:
     # torch.func does not support Triton kernels, and an empty grid cannot be launched.
     is_unsupported = is_transformed() or emissions.numel() == 0
     is_unsupported = is_unsupported or any(part.dtype != torch.float32 for part in (emissions, *chain))
-    return None if is_unsupported else fused_for(emissions, *chain)
+    return None if is_unsupported else fused_kernels_for(emissions, *chain)
 
 
 def _best_scores(emissions: Tensor, chain: Chain, sites: Sites, max_product: MaxProduct) -> Sequence[Tensor]:

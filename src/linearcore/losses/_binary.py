@@ -31,7 +31,7 @@ def binary_loss(
     Args:
         scores: any shape; columns are independent labels.
         target: same shape as `scores`. Booleans or integers in {0, 1}, or probabilities in [0, 1].
-        surrogate: φ.
+        surrogate: φ, the function of the margin, for example `LinearCore(tau=1.0)`.
         pos_weight: p, in a shape that broadcasts to `scores`. As in torch, the mean does not divide by it.
         sample_weight: weights in a shape that broadcasts to `scores`; the mean divides by their sum.
         signed: targets are in {−1, +1}, or in [−1, 1], instead of 0 and 1.
@@ -40,7 +40,7 @@ def binary_loss(
         validate: check values (targets in range, no NaN, no negative weights). Synchronises with the GPU.
 
     Returns:
-        A scalar, or the unreduced loss in the shape of `scores`, in the dtype of F.cross_entropy.
+        A scalar, or the unreduced loss in the shape of `scores`. The dtype is that of `scores`, or float32 under autocast.
 
     Raises:
         ValueError, TypeError: if an argument has an invalid shape, dtype or value.

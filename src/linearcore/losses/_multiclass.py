@@ -33,15 +33,15 @@ def multiclass_loss(
     For one sample with scores s and label y, the form defines the loss:
 
         pairwise   mean_{v≠y} φ(s_y − s_v)             the paper's loss (the paper uses the sum: `normalize=False`)
-        centered   mean_{v≠y} φ(−(s_v − mean s))       has a linear consistency bound
+        centered   mean_{v≠y} φ(−(s_v − mean s))       0-1 regret ≤ constant · surrogate regret (`docs/guarantees.md`)
         logodds    φ(s_y − logsumexp_{v≠y} s_v)        accuracy close to cross-entropy (default)
 
-    Classes with score −inf are masked out: they are not competitors, and `centered` leaves them out of the mean score.
+    Classes with score −inf are masked out: they are neither competitors (classes v ≠ y) nor part of the mean in `centered`.
 
     Args:
         scores: (C), (N, C) or (N, C, d1, …, dk), any floating dtype: raw logits.
         target: class indices, (), (N) or (N, d1, …, dk), or probabilities in the shape of `scores`.
-        surrogate: φ.
+        surrogate: φ, the function of the margin, for example `LinearCore(tau=1.0)`.
         form: "pairwise", "centered", "logodds", or a `Form`.
         normalize: mean (True) or sum (False) over competitors. None: True for pairwise and centered. True is an error for
             logodds.

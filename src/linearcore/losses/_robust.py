@@ -46,15 +46,16 @@ def robust_loss(
 
     Margins of ŝ are at most √2·r. If the core contains them (τ ≥ √2·r, `RobustLinearCoreLoss.is_symmetric`), then
     ℓ = scale · (φ(0) − n/(n − 1) · ŝ_y), and Σ_y ℓ(s, y) is the same for all s. The risk is then minimal if ŝ is a positive
-    multiple of p − 1/n, the 0-1 regret is bounded by the square root of the surrogate regret, and uniform label noise at a
-    rate below 1 − 1/n does not change the minimisers. Nothing is proven for class- or input-dependent noise.
+    multiple of p − 1/n, with p the probabilities of the n classes given the input. The 0-1 regret is bounded by the square
+    root of the surrogate regret, and uniform label noise at a rate below 1 − 1/n does not change the minimisers. Nothing is
+    proven for class- or input-dependent noise.
 
     The loss is not convex in s. With two classes it raises, because the gradient would be zero. Rows with two unmasked
     classes have zero gradient.
 
     Args:
         radius: r, the norm of ŝ.
-        surrogate: φ.
+        surrogate: φ, the function of the margin, for example `LinearCore(tau=2.0)`.
         scale: factor of the loss. It matters relative to weight decay and other loss terms; Adam alone is invariant to it.
         scores, target, weight, sample_weight, ignore_index, label_smoothing, reduction, backend, validate: as in
             `multiclass_loss`. Classes with score −inf are masked out; the loss is inf if the label is masked.

@@ -33,7 +33,7 @@ def instance_dependent(
 
     Truncation raises the mean of q: rate=0.2 gives 20.55 % wrong labels. rate=0 gives clean labels here, and 8 % wrong
     labels in the released code. With the same seed, labels that are wrong at one rate are wrong at every higher rate. Raw
-    pixels saturate the softmax and give nearly class-conditional noise; normalised inputs are flipped to many classes.
+    pixels saturate the softmax (nearly class-conditional noise); normalised inputs spread wrong labels over many classes.
 
     Args:
         features: (N, …) finite numbers, a tensor or an array, also memory-mapped; flattened to (N, D).

@@ -27,7 +27,7 @@ class HardNegatives(FixedPlusSamples):
 
     Args:
         shared: as in `Proposal`, for the samples only.
-        table: (n, k) hard negatives of every class. The class itself and repetitions are ignored.
+        table: (n, k), for each of the n classes k hard negatives. The class itself and repetitions are ignored.
         rest: proposal for the other classes.
 
     Example:
@@ -35,7 +35,7 @@ class HardNegatives(FixedPlusSamples):
         >>> proposal.candidates(torch.tensor([3]), num_classes=4, num_samples=1).index[:, :2]
         tensor([[0, 1]])
 
-    Time and memory: O(N·(K + k)), plus O(N·K·k) to find samples that are in the lists.
+    Time and memory for N rows and K samples: O(N·(K + k)), plus O(N·K·k) to find samples that are in the lists.
     """
 
     table: Tensor | None = None

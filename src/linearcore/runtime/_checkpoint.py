@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from linearcore.runtime._store import UNFINISHED, StoreError, group_tensors, is_store, read_store, write_store
+from linearcore.runtime._store import CHECKPOINT_FOLDER, StoreError, group_tensors, is_store, read_store, write_store
 
 Restored = TypeVar("Restored")
 
@@ -73,7 +73,7 @@ class Checkpoint:
 
     @property
     def _folder(self) -> Path:
-        return self.out / UNFINISHED
+        return self.out / CHECKPOINT_FOLDER
 
     @property
     def _key(self) -> dict[str, Any]:

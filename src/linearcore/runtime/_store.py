@@ -25,7 +25,7 @@ MANIFEST = "linearcore.json"
 FORMAT_VERSION = 1
 _TENSORS = "tensors"
 #: Subfolder of a result folder with the state of the unfinished run.
-UNFINISHED = "checkpoint"
+CHECKPOINT_FOLDER = "checkpoint"
 
 
 class StoreError(ValueError):
@@ -118,8 +118,8 @@ def read_store(folder: Path, kind: str, *, advice: str | None = None) -> StoreCo
     from safetensors import SafetensorError
     from safetensors.torch import load
 
-    manifest = _manifest(folder, kind, advice)
-    blobs = {name: _blob(folder, entry, advice) for name, entry in manifest["files"].items()}
+    manifest = _read_manifest(folder, kind, advice)
+    blobs = {name: _read_verified(folder, entry, advice) for name, entry in manifest["files"].items()}
     try:
         tensors = load(blobs.pop(_TENSORS))
         documents = {name: json.loads(blob) for name, blob in blobs.items() if "/" not in name and "." not in name}
@@ -142,10 +142,10 @@ def group_tensors(tensors: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]
     return groups
 
 
-def _manifest(folder: Path, kind: str, advice: str | None) -> dict[str, Any]:
+def _read_manifest(folder: Path, kind: str, advice: str | None) -> dict[str, Any]:
     path = folder / MANIFEST
     if not path.is_file():
-        if is_store(folder / UNFINISHED):
+        if is_store(folder / CHECKPOINT_FOLDER):
             raise StoreError(f"{folder} contains an unfinished training run; finish it with the command that started it")
         got = f"a folder without {MANIFEST}" if folder.is_dir() else "no such folder"
         raise StoreError(f"{folder} must be a saved {kind}, got {got}; pass the folder where it was saved")
@@ -168,7 +168,7 @@ def _manifest(folder: Path, kind: str, advice: str | None) -> dict[str, Any]:
     return dict(manifest)
 
 
-def _blob(folder: Path, entry: Any, advice: str | None) -> bytes:
+def _read_verified(folder: Path, entry: Any, advice: str | None) -> bytes:
     """Reads a file and checks its hash."""
     try:
         name, expected_sha256 = str(entry["file"]), entry["sha256"]
@@ -182,7 +182,7 @@ def _blob(folder: Path, entry: Any, advice: str | None) -> bytes:
     except OSError:
         raise _damage_error(folder, f"{name} is missing", advice) from None
     if hashlib.sha256(blob).hexdigest() != expected_sha256:
-        raise _damage_error(folder, f"{name} is not the file that was saved", advice)
+        raise _damage_error(folder, f"{name} does not match its SHA-256", advice)
     return blob
 
 
@@ -191,7 +191,7 @@ def _damage_error(folder: Path, what: str, advice: str | None) -> StoreError:
 
 
 def _hashed_files(folder: Path) -> set[str]:
-    """Lists the hashed files of an existing manifest."""
+    """Returns the files of an existing manifest whose names contain their hash."""
     try:
         entries = json.loads((folder / MANIFEST).read_bytes())["files"]
         return {entry["file"] for name, entry in entries.items() if entry["file"] != name and "/" not in entry["file"]}

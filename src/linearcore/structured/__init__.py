@@ -16,11 +16,11 @@ from linearcore.structured._estimates import (
     Draws,
     centered_estimate,
     centered_log_weight,
-    draw_scores,
     log_similarity_mass,
     mean_score,
     pair_estimate,
     pair_log_weight,
+    sequence_scores,
 )
 from linearcore.structured._forms import STRUCTURED_FORMS, StructuredForm
 from linearcore.structured._sampler import Sampler
@@ -35,9 +35,9 @@ __all__ = [
     "centered_estimate",
     "centered_log_weight",
     "controlled_estimate",
-    "draw_scores",
     "log_similarity_mass",
     "mean_score",
     "pair_estimate",
     "pair_log_weight",
+    "sequence_scores",
 ]

@@ -11,14 +11,16 @@ depend on the objective; `*_estimate` averages.
 
     "raw"               coefficient / probability, of order M² for pairs and M for centered: unbiased for the sums above
     "normalised"        raw weights divided by Z(y)·(M − 1) for pairs and by M − Z(y) for centered: unbiased for the sums
-                        divided by that normaliser, which are means; Z(y) = Σ_{y'} (1 − ℓ(y', y))
+                        divided by this normaliser; these quotients are weighted means
     "self-normalised"   raw weights divided by their mean, which needs no Z(y): bias O(1/K) for the same means
 
-For a single sequence the first two differ by a constant factor and have the same minimiser. Over a batch they weight
-sequences differently, since Z(y) grows with the length. Multiply a mean by exp(`log_similarity_mass`) to restore Z(y).
+Z(y) = Σ_{y'} (1 − ℓ(y', y)) is the sum of the similarities 1 − ℓ. For a single sequence the first two objectives differ by a
+constant factor and have the same minimiser. Over a batch they weight sequences differently, since Z(y) grows with the
+length. To weight each sequence by Z(y), multiply its mean by exp(`log_similarity_mass`).
 
 "Unbiased" refers to value and gradient. It requires proposals with positive probability for every term: y' with 1 − ℓ > 0
-(pairs) or ℓ > 0 (centered), and every y'' ≠ y'. Otherwise the estimate is unbiased for the sum over the sampled support.
+(pairs) or ℓ > 0 (centered), and every y'' ≠ y'. Otherwise the estimate is unbiased for the sum over the terms that the
+proposals can sample.
 """
 
 import math
@@ -46,25 +48,25 @@ class Draws(NamedTuple):
     log_prob: Tensor
 
 
-def draw_scores(emissions: Tensor, chain: Chain, draws: Tensor, sites: Sites) -> Tensor:
+def sequence_scores(emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites) -> Tensor:
     """Returns scores h(x, y') (K, B), differentiable: `path_score` for K sequences per example.
 
     Args:
         emissions: (L, B, |Y|).
         chain: start, transition and end scores.
-        draws: (K, L, B) tags in [0, |Y|), arbitrary where masked.
+        tags: (K, L, B) in [0, |Y|), arbitrary where masked.
         sites: positions of the tags and their neighbours.
 
     Time and memory O(K·L·B) forward; the gradients of emissions and transitions are dense.
     """
     zero = emissions.new_zeros(())
     # The sample axis comes last to avoid K copies of the emissions, here and in the backward pass.
-    tag_scores = emissions.gather(-1, draws.permute(1, 2, 0)).permute(2, 0, 1)
-    before = draws.gather(1, sites.previous.clamp(min=0).expand_as(draws))
+    tag_scores = emissions.gather(-1, tags.permute(1, 2, 0)).permute(2, 0, 1)
+    before = tags.gather(1, sites.previous.clamp(min=0).expand_as(tags))
     total = torch.where(sites.mask, tag_scores, zero)
-    total = total + torch.where(sites.mask & ~sites.is_first, chain.transitions[before, draws], zero)
-    total = total + torch.where(sites.is_first, chain.start[draws], zero)
-    return (total + torch.where(sites.is_last, chain.end[draws], zero)).sum(1)
+    total = total + torch.where(sites.mask & ~sites.is_first, chain.transitions[before, tags], zero)
+    total = total + torch.where(sites.is_first, chain.start[tags], zero)
+    return (total + torch.where(sites.is_last, chain.end[tags], zero)).sum(1)
 
 
 def mean_score(emissions: Tensor, chain: Chain, sites: Sites) -> Tensor:
@@ -140,11 +142,12 @@ def pair_log_weight(
 
         log w = log((1 − ℓ(y', y)) / D₁(y')) + log(1[y'' ≠ y'] / D₂(y''))      w₁ w₂ of Algorithm 1, for "raw"
 
-    and −inf for pairs with y'' = y' or ℓ(y', y) = 1. The module docstring describes the other objectives.
+    and −inf for pairs with y'' = y' or ℓ(y', y) = 1. D₁ and D₂ are the proposals of y' and y''. The module docstring
+    describes the other objectives.
 
     Args:
-        outer: y' and log D₁(y'). D₁ must be positive for every y' with ℓ(y', y) < 1, including the true sequence. The
-            proposal that Algorithm 1 suggests, proportional to the cost, never samples the true sequence.
+        outer: y' and log D₁(y'). D₁ must be positive for every y' with ℓ(y', y) < 1, including the true sequence. Do
+            not use the proposal of Algorithm 1, proportional to the cost: it never samples the true sequence.
         inner: y'' and log D₂(y''), which may depend on y'. If D₂ is supported on the neighbours of y', the estimate is
             unbiased for the sum over these y''.
         tags: (L, B), the true tags y; arbitrary where masked.
@@ -205,7 +208,7 @@ def centered_log_weight(
     return log_weight if objective == "raw" else _self_normalise(log_weight)
 
 
-def pair_estimate(surrogate: Surrogate, outer: Tensor, inner: Tensor, log_weight: Tensor) -> Tensor:
+def pair_estimate(surrogate: Surrogate, outer_scores: Tensor, inner_scores: Tensor, log_weight: Tensor) -> Tensor:
     """Estimates the paper's structured sum (B,), differentiable in the scores; the weights are detached.
 
         1/K Σ_k w_k φ(h(y'_k) − h(y''_k))
@@ -218,21 +221,21 @@ def pair_estimate(surrogate: Surrogate, outer: Tensor, inner: Tensor, log_weight
 
     Args:
         surrogate: φ.
-        outer: (K, B), h(y'), float32 or float64.
-        inner: (K, B), h(y''), of the same dtype.
+        outer_scores: (K, B), h(y'), float32 or float64.
+        inner_scores: (K, B), h(y''), of the same dtype.
         log_weight: (K, B). Raw weights grow like |Y|^{2J}. They are cast to the scores' dtype and overflow in float32 if
             log w > 88.7 (41 positions with 3 tags), so the estimate is infinite or NaN. Normalised weights are of order 1 if
-            the proposals are close to the distributions that they replace.
+            the proposals are nearly proportional to the coefficients 1 − ℓ(y', y) and 1[y'' ≠ y'].
 
     Example:
         >>> from linearcore.surrogates import Hinge
-        >>> outer, inner = torch.tensor([[0.5], [2.0]]), torch.tensor([[0.0], [0.0]])
-        >>> pair_estimate(Hinge(), outer, inner, torch.tensor([[3.0], [1.0]]).log())
+        >>> outer_scores, inner_scores = torch.tensor([[0.5], [2.0]]), torch.tensor([[0.0], [0.0]])
+        >>> pair_estimate(Hinge(), outer_scores, inner_scores, torch.tensor([[3.0], [1.0]]).log())
         tensor([0.7500])
 
     Time and memory O(K·B).
     """
-    return _average(surrogate, outer - inner, log_weight)
+    return _average(surrogate, outer_scores - inner_scores, log_weight)
 
 
 def centered_estimate(surrogate: Surrogate, scores: Tensor, mean: Tensor, log_weight: Tensor) -> Tensor:
@@ -263,9 +266,9 @@ def _average(surrogate: Surrogate, margin: Tensor, log_weight: Tensor) -> Tensor
     return (weight * losses).mean(0)
 
 
-def _costs(draws: Tensor, tags: Tensor, sites: Sites, cost: Cost) -> Tensor:
+def _costs(sampled_tags: Tensor, tags: Tensor, sites: Sites, cost: Cost) -> Tensor:
     """Returns ℓ(y', y) (K, B), float64."""
-    return cost.between(draws.movedim(1, -1), tags.t(), sites.mask.t(), dtype=torch.float64)
+    return cost.between(sampled_tags.movedim(1, -1), tags.t(), sites.mask.t(), dtype=torch.float64)
 
 
 def _log_size(sites: Sites, num_tags: int) -> Tensor:

@@ -27,10 +27,10 @@ from linearcore.structured._estimates import (
     Draws,
     centered_estimate,
     centered_log_weight,
-    draw_scores,
     mean_score,
     pair_estimate,
     pair_log_weight,
+    sequence_scores,
 )
 from linearcore.structures import Chain, Cost, Sites
 from linearcore.surrogates import Surrogate
@@ -51,7 +51,7 @@ class Batch:
 
     def scores(self, draws: Draws) -> Tensor:
         """Returns the scores h (K, B) of sampled sequences."""
-        return draw_scores(self.emissions, self.chain, draws.tags, self.sites)
+        return sequence_scores(self.emissions, self.chain, draws.tags, self.sites)
 
 
 class StructuredForm(ABC):

@@ -21,7 +21,7 @@ class Constraints:
     Do not modify the tensors afterwards, since results of `has_path` are cached.
 
     Args:
-        transitions: (|Y|, |Y|) booleans: the column's tag may follow the row's tag.
+        transitions: (|Y|, |Y|) booleans; entry [i, k] is True if tag k may follow tag i.
         start: (|Y|,) booleans: the tag may be the first.
         end: (|Y|,) booleans: the tag may be the last.
 

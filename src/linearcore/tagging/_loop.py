@@ -57,7 +57,7 @@ class TrainingLoop:
 
     Args:
         tagger: the tagger to train.
-        settings: training settings without None for defaults.
+        settings: training settings with all defaults filled in.
         train: training sentences.
         dev: validation sentences.
         checkpoint: where to save the state; None saves nothing.
@@ -111,14 +111,14 @@ class TrainingLoop:
         """Trains until the last epoch or early stopping, and loads the best weights into the model."""
         epochs, state = self.settings.epochs or 1, self.state
         num_batches = len(self._epoch_batches(0))
-        with progress.part("training", total=epochs * num_batches) as part:
-            part.advance(state.epoch * num_batches + state.batch)
+        with progress.part("training", total=epochs * num_batches) as bar:
+            bar.advance(state.epoch * num_batches + state.batch)
             while state.epoch < epochs and state.waited < self.settings.patience:
-                last_lr = self._train_epoch(self._epoch_batches(state.epoch), part, interrupt)
+                last_lr = self._train_epoch(self._epoch_batches(state.epoch), bar, interrupt)
                 progress.print(self._end_epoch(last_lr))
                 if interrupt:
                     self._raise_stopped()
-            part.describe("training")
+            bar.describe("training")
         if state.weights:
             self.model.load_state_dict(state.weights)
 
@@ -127,7 +127,7 @@ class TrainingLoop:
         generator = torch.Generator().manual_seed(self.settings.seed * _SEED_STRIDE + epoch)
         return batches(self.train.lengths, self.settings.batch_tokens or 1, generator)
 
-    def _train_epoch(self, buckets: Sequence[Bucket], part: ProgressBar, interrupt: Interrupt) -> float:
+    def _train_epoch(self, buckets: Sequence[Bucket], bar: ProgressBar, interrupt: Interrupt) -> float:
         """Trains on the remaining batches of an epoch; returns the last learning rate."""
         self.model.train()
         state, steps = self.state, len(buckets) * (self.settings.epochs or 1)
@@ -139,14 +139,14 @@ class TrainingLoop:
             loss = self.stepper.step(batch, lr).double() * num_words
             total = loss if total is None else total + loss
             words, state.batch = words + num_words, state.batch + 1
-            part.advance()
+            bar.advance()
             save_due = self.checkpoint is not None and time.monotonic() - self.saved_at >= self.save_interval_s
             read_due = time.perf_counter() - last_read > _LOSS_READ_INTERVAL_S
             if save_due or read_due or interrupt or state.batch == len(buckets):
                 self._update_statistics(total, words, started)
                 total, words, started = None, 0, time.perf_counter()
                 last_read = started
-                part.describe(self._progress_text())
+                bar.describe(self._progress_text())
             if save_due or interrupt:
                 self._save()
             if interrupt:

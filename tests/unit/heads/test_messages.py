@@ -210,13 +210,13 @@ NO_REPEATS = Constraints.forbid(NUM_TAGS, pairs=[(0, 0), (1, 1), (2, 2)], start=
 @pytest.mark.parametrize(
     ("rows", "count", "place", "chain", "what"),
     (
-        ([[0, 1, 1, 0], [0, 1, 0, 0]], 2, 2, 0, "tag 1 after 1"),
-        ([[0, 1, 2, 0], [0, 1, 0, 0]], 1, 3, 1, "tag 0 after 0 and last"),
-        ([[2, 1, 0, 2], [0, 1, 0, 2]], 1, 0, 0, "tag 2 first"),
-        ([[0, 1, 0, 2], [0, 2, 0, 1]], 1, 3, 1, "tag 1 after 0 and last"),
-        ([[0, 1, 0, 2], [0, -100, 0, 2]], 1, 2, 1, "tag 0 after 0"),
-        ([[0, 1, 0, 2], [-100, 2, 0, 2]], 1, 1, 1, "tag 2 first"),
-        ([[0, 1, 0, 2], [0, 2, 1, -100]], 1, 2, 1, "tag 1 after 2 and last"),
+        ([[0, 1, 1, 0], [0, 1, 0, 0]], 2, 2, 0, "tag 1 after tag 1"),
+        ([[0, 1, 2, 0], [0, 1, 0, 0]], 1, 3, 1, "tag 0 after tag 0"),
+        ([[2, 1, 0, 2], [0, 1, 0, 2]], 1, 0, 0, "tag 2 as the first tag"),
+        ([[0, 1, 0, 2], [0, 2, 0, 1]], 1, 3, 1, "tag 1 as the last tag"),
+        ([[0, 1, 0, 2], [0, -100, 0, 2]], 1, 2, 1, "tag 0 after tag 0"),
+        ([[0, 1, 0, 2], [-100, 2, 0, 2]], 1, 1, 1, "tag 2 as the first tag"),
+        ([[0, 1, 0, 2], [0, 2, 1, -100]], 1, 2, 1, "tag 1 as the last tag"),
     ),
     ids=("two", "follows", "first", "last", "across a hole", "first after -100", "last before -100"),
 )

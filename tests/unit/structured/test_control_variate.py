@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 import torch
 
-from linearcore.structured import RunningSlope, controlled_estimate, draw_scores, mean_score
+from linearcore.structured import RunningSlope, controlled_estimate, mean_score, sequence_scores
 from linearcore.structures import Chain, Sites
 from linearcore.surrogates import Hinge, LinearCore
 
@@ -29,7 +29,7 @@ class Model:
         emissions, self.chain = self.parameters[0], Chain(*self.parameters[1:])
         self.sites = Sites.of(torch.ones(LENGTH, 1, dtype=torch.bool))
         every = torch.tensor(list(product(range(TAGS), repeat=LENGTH))).unsqueeze(-1)
-        self.scores = draw_scores(emissions, self.chain, every, self.sites)
+        self.scores = sequence_scores(emissions, self.chain, every, self.sites)
         self.truth = self.scores[5]
         self.mean = mean_score(emissions, self.chain, self.sites)
 

@@ -29,11 +29,11 @@ from linearcore.structured import (
     Draws,
     centered_estimate,
     centered_log_weight,
-    draw_scores,
     log_similarity_mass,
     mean_score,
     pair_estimate,
     pair_log_weight,
+    sequence_scores,
 )
 from linearcore.structures import Chain, Cost, Hamming, Sites, ZeroOne, path_score
 from linearcore.surrogates import Surrogate
@@ -151,7 +151,7 @@ def pairs(
             objective=objective,
             log_count=log_count,
         )
-        scores = (draw_scores(case.emissions, case.chain, draws.tags, SITES) for draws in (first, second))
+        scores = (sequence_scores(case.emissions, case.chain, draws.tags, SITES) for draws in (first, second))
         found.append(numbers(pair_estimate(PHI, *scores, weight), case))
     return torch.stack(found)
 
@@ -162,7 +162,7 @@ def centered(proposal: SequenceProposal, objective: str, cost: Cost, num_samples
     for _ in range(BATCHES):
         case, draws = CASE.leaves(), draw(proposal, TAGS, num_samples, stream)
         weight = centered_log_weight(draws, TAGS, SITES, NUM_TAGS, cost=cost, objective=objective)
-        scores = draw_scores(case.emissions, case.chain, draws.tags, SITES)
+        scores = sequence_scores(case.emissions, case.chain, draws.tags, SITES)
         mean = mean_score(case.emissions, case.chain, SITES)
         found.append(numbers(centered_estimate(PHI, scores, mean, weight), case))
     return torch.stack(found)
@@ -245,7 +245,7 @@ def printed(outer: SequenceProposal = COSTLY, *, sign: float = -1.0, case: Case 
         emissions = case.emissions.clone().requires_grad_()
         similarity = ((first.tags == TAGS) & MASK).sum(1) / MASK.sum(0)
         weight = similarity / first.log_prob.exp() / second.log_prob.exp()
-        scores = [draw_scores(emissions, case.chain, draws.tags, SITES) for draws in (first, second)]
+        scores = [sequence_scores(emissions, case.chain, draws.tags, SITES) for draws in (first, second)]
         m = sign * (scores[0] - scores[1])
         slope = PHI.derivative(m.detach())
         (gradient,) = torch.autograd.grad((weight * slope * m)[:, 0].mean(), emissions)
@@ -296,13 +296,13 @@ def replicas(num_samples: int, is_centered: bool, objective: str, repeats: int =
     drawn = (UNIFORM.sample(tags, sites, NUM_TAGS, num_samples, stream) for _ in range(2))
     first, second = (Draws(y, UNIFORM.log_prob(y, tags, sites, NUM_TAGS)) for y in drawn)
     options = {"cost": Hamming(), "objective": objective}
-    h = draw_scores(emissions, CASE.chain, first.tags, sites)
+    h = sequence_scores(emissions, CASE.chain, first.tags, sites)
     if is_centered:
         weight = centered_log_weight(first, tags, sites, NUM_TAGS, **options)
         values = centered_estimate(PHI, h, mean_score(emissions, CASE.chain, sites), weight)
     else:
         weight = pair_log_weight(first, second, tags, sites, NUM_TAGS, **options)
-        values = pair_estimate(PHI, h, draw_scores(emissions, CASE.chain, second.tags, sites), weight)
+        values = pair_estimate(PHI, h, sequence_scores(emissions, CASE.chain, second.tags, sites), weight)
     (gradient,) = torch.autograd.grad(values.sum(), emissions)
     return torch.cat([values.detach().unsqueeze(-1), gradient.transpose(0, 1).flatten(1)], -1)
 
@@ -335,7 +335,7 @@ def test_the_mean_score_is_the_mean_of_all_scores() -> None:
 @pytest.mark.parametrize("padding", (math.nan, math.inf, 1e30))
 def test_what_is_off_does_not_reach_scores_and_means(padding: float) -> None:
     draws = UNIFORM.sample(TAGS, SITES, NUM_TAGS, 5, torch.Generator().manual_seed(0))
-    for function in (mean_score, lambda u, chain, sites: draw_scores(u, chain, draws, sites)):
+    for function in (mean_score, lambda u, chain, sites: sequence_scores(u, chain, draws, sites)):
         case = CASE.leaves()
         expected = function(case.emissions, case.chain, SITES).detach()
         spoilt = case._replace(emissions=CASE.emissions.masked_fill(~MASK.unsqueeze(-1), padding).requires_grad_())
@@ -350,7 +350,7 @@ def test_scores_of_draws_are_path_scores() -> None:
     draws = draws.where(MASK, 2)  # Where masked any tag may stand.
     ours, theirs = CASE.leaves(), CASE.leaves()
     weight = torch.randn(6, len(CHAINS), dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    found = draw_scores(ours.emissions, ours.chain, draws, SITES)
+    found = sequence_scores(ours.emissions, ours.chain, draws, SITES)
     expected = torch.stack([path_score(theirs.emissions, theirs.chain, one, SITES) for one in draws])
     torch.testing.assert_close(numbers(weight * found, ours), numbers(weight * expected, theirs), rtol=1e-12, atol=1e-12)
 
@@ -483,7 +483,7 @@ def test_nothing_is_read_back_from_the_device() -> None:
         sites, tags = Sites.of(torch.ones(4, 3, dtype=torch.bool)), torch.zeros(4, 3, dtype=torch.long)
         emissions, chain = torch.zeros(4, 3, 2), Chain(torch.zeros(2), torch.zeros(2, 2), torch.zeros(2))
         draws = Draws(torch.zeros(7, 4, 3, dtype=torch.long), torch.zeros(7, 3, dtype=torch.float64))
-        scores = draw_scores(emissions, chain, draws.tags, sites)
+        scores = sequence_scores(emissions, chain, draws.tags, sites)
         for objective in OBJECTIVES:
             options = {"cost": Hamming(), "objective": objective}
             weight = pair_log_weight(draws, draws, tags, sites, 2, **options)

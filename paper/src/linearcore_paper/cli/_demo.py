@@ -23,11 +23,11 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the figure and the results.")] = Path("linearcore-demo"),
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
-    """Time training steps with many tags, and train on digits with wrong labels.
+    """Measure training times with many tags, and train on digits with wrong labels.
 
     The first part times one training step of pytorch-crf, ChainCRF, LinearCoreChain and token cross-entropy for several
-    numbers of tags. The second part trains the same small network with cross-entropy, GCE and three linear-core losses on
-    digits with partly wrong training labels, and tests it on clean digits.
+    numbers of tags. The second part trains the same small network with cross-entropy, generalized cross-entropy (GCE) and
+    three linear-core losses on digits with partly wrong training labels, and tests it on clean digits.
 
     Takes about 90 seconds on one CPU core. Writes demo.png, demo.svg and demo.json.
 

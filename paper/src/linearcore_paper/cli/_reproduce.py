@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 def reproduce(
     names: Annotated[list[str] | None, typer.Argument(metavar="NAME...", help="Experiments; --list shows them.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Run every experiment.")] = False,
-    show: Annotated[bool, typer.Option("--list", help="List experiments, costs, needs, and the records in OUT.")] = False,
+    show: Annotated[
+        bool, typer.Option("--list", help="List experiments with run time, required data, and results in OUT.")
+    ] = False,
     scale: Annotated[str, typer.Option(help="smoke (seconds) or paper (full size; hours on a GPU).")] = "smoke",
     seed: Annotated[int, typer.Option(help="The first seed.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder for results and figures.")] = Path("linearcore-reproduce"),
@@ -45,11 +47,13 @@ def reproduce(
 ) -> None:
     """Reproduce the paper's figures and tables and check each claim.
 
-    Every experiment writes results.jsonl (a line for each finished part, and one for the conclusion) and a figure as SVG and
-    PNG to OUT/NAME. Run the same command again to resume an interrupted run. Long runs are reused if their settings are
-    equal: with --scale paper --out paper/src/linearcore_paper/experiments in a checkout, nothing is trained. Dataset hashes
-    are still verified, so --data is required. Scale paper needs a checkout without uncommitted changes, because results
-    name the commit that made them.
+    An experiment consists of parts, for example one training run each. It writes results.jsonl (a line for each finished
+    part, and one for the conclusion) and a figure as SVG and PNG to OUT/NAME. Run the same command again to resume an
+    interrupted run.
+
+    Finished long runs with the same settings are reused. A checkout contains the finished runs of the paper: with --scale
+    paper --out paper/src/linearcore_paper/experiments nothing is trained. Dataset hashes are still verified, so --data is
+    required. Scale paper needs a checkout without uncommitted changes, because results name the commit that made them.
 
     \b
     Examples

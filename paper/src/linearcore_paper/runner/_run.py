@@ -1,4 +1,7 @@
-"""Runs an experiment: computes the missing parts, then writes the conclusion and the figures."""
+"""Runs an experiment: computes the missing parts, then writes the conclusion and the figures.
+
+An experiment consists of parts, for example one training run each.
+"""
 
 import json
 from dataclasses import dataclass
@@ -23,7 +26,7 @@ class RunStatus:
         record: the conclusion in OUT/NAME/results.jsonl; None if parts are missing.
         num_parts: number of parts of the experiment.
         num_available: number of finished parts.
-        num_reused: number of required parts that were finished before this run.
+        num_reused: number of selected parts and dependencies that were already finished before this run.
     """
 
     name: str
@@ -39,7 +42,8 @@ def run_experiment(job: Job, progress: Progress, *, workers: int = 1, fresh: boo
     Args:
         job: the experiment to run.
         progress: progress display.
-        workers: number of processes for recorded runs. Plain functions and runs with `alone=True` run one at a time.
+        workers: number of processes for parts of type `RecordedRun`. Parts that are functions, and those with `alone=True`,
+            run one at a time.
         fresh: run the selected parts again even if they are finished. Their dependencies are reused.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Fused Triton kernels. Importing this package imports triton; use `kernels._fused.fused_for` instead.
+"""Fused Triton kernels. Importing this package imports triton; use `kernels._fused.fused_kernels_for` instead.
 
 Each kernel has a reference implementation in `kernels` or `forms`. On a CPU the tests run Triton's interpreter.
 """

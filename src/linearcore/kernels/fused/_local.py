@@ -12,37 +12,43 @@ BLOCK = 1024
 
 
 @on_tensor_device
-def local_scores(emissions: Tensor, chain: tuple[Tensor, ...], links: tuple[Tensor, ...]) -> Tensor:
+def local_scores(emissions: Tensor, chain: tuple[Tensor, ...], neighbours: tuple[Tensor, ...]) -> Tensor:
     """Returns local scores (L, B, |Y|), float32; see `kernels.local_scores`.
 
     Args:
         emissions: (L, B, |Y|).
         chain: start, transitions, end.
-        links: from `kernels.links`: previous and next tags (L, B), rows of (L·B) of first and last tags (B,).
+        neighbours: from `kernels.neighbour_tags`: previous and next tags (L, B), rows of (L·B) of first and last tags (B,).
     """
-    return _launch(emissions, chain, links, None)[0]
+    return _launch(emissions, chain, neighbours, None)[0]
 
 
 @on_tensor_device
 def local_log_odds(
-    emissions: Tensor, chain: tuple[Tensor, ...], links: tuple[Tensor, ...], tags: Tensor
+    emissions: Tensor, chain: tuple[Tensor, ...], neighbours: tuple[Tensor, ...], tags: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Returns the local scores, and (L·B, 1) each: score of the true tag, largest other score, Σ exp(other − largest)."""
-    scores, stats = _launch(emissions, chain, links, tags)
+    scores, stats = _launch(emissions, chain, neighbours, tags)
     label_score, peak, total = stats.unsqueeze(-1).unbind()
     return scores, label_score, peak, total
 
 
 @on_tensor_device
 def local_gradient(
-    scores: Tensor, tags: Tensor, links: tuple[Tensor, ...], peak: Tensor, share: Tensor, slope: Tensor, dtype: torch.dtype
+    scores: Tensor,
+    tags: Tensor,
+    neighbours: tuple[Tensor, ...],
+    peak: Tensor,
+    share: Tensor,
+    slope: Tensor,
+    dtype: torch.dtype,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Returns the gradients of emissions (in `dtype`), start, transitions and end.
 
     The gradient of a local score is share · exp(s − peak), and `slope` at the true tag. Both must be 0 in masked rows.
     """
     tags, scores = tags.contiguous(), scores.contiguous()
-    links = tuple(part.contiguous() for part in links)
+    neighbours = tuple(part.contiguous() for part in neighbours)
     peak, share, slope = (numbers.contiguous() for numbers in (peak, share, slope))
     length, batch, num_tags = scores.shape
     grad_emissions = torch.empty(length, batch, num_tags, dtype=dtype, device=scores.device)
@@ -50,15 +56,15 @@ def local_gradient(
     if scores.numel():
         block = min(BLOCK, triton.next_power_of_2(num_tags))
         grid = (length * batch, triton.cdiv(num_tags, block))
-        _backward[grid](scores, tags, *links, peak, share, slope, grad_emissions, edges, batch, num_tags, BLOCK=block)
+        _backward[grid](scores, tags, *neighbours, peak, share, slope, grad_emissions, edges, batch, num_tags, BLOCK=block)
     return grad_emissions, edges[num_tags], edges[:num_tags], edges[num_tags + 1]
 
 
 def _launch(
-    emissions: Tensor, chain: tuple[Tensor, ...], links: tuple[Tensor, ...], tags: Tensor | None
+    emissions: Tensor, chain: tuple[Tensor, ...], neighbours: tuple[Tensor, ...], tags: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     emissions = with_unit_stride(emissions)
-    chain, links = (tuple(part.contiguous() for part in parts) for parts in (chain, links))
+    chain, neighbours = (tuple(part.contiguous() for part in parts) for parts in (chain, neighbours))
     tags = None if tags is None else tags.contiguous()
     length, batch, num_tags = emissions.shape
     scores = torch.empty(length, batch, num_tags, dtype=torch.float32, device=emissions.device)
@@ -66,7 +72,7 @@ def _launch(
     if scores.numel():
         block = min(BLOCK, triton.next_power_of_2(num_tags))
         _forward[(length * batch,)](
-            emissions, emissions.stride(0), emissions.stride(1), *chain, *links, scores,
+            emissions, emissions.stride(0), emissions.stride(1), *chain, *neighbours, scores,
             scores if tags is None else tags, stats, length * batch, batch, num_tags, HAS_TAGS=tags is not None, BLOCK=block,
         )  # fmt: skip
     return scores, stats

@@ -10,10 +10,10 @@ from linearcore.structured import (
     Draws,
     RunningSlope,
     controlled_estimate,
-    draw_scores,
     mean_score,
     pair_estimate,
     pair_log_weight,
+    sequence_scores,
 )
 from linearcore.structures import Hamming
 from linearcore.surrogates import Surrogate
@@ -96,7 +96,7 @@ def over_pairs(
 
         left, right = sample(outer), sample(UniformSequences())
         weights = pair_log_weight(left, right, tags, sites, num_tags, cost=Hamming(), objective=objective)
-        upper, lower = (draw_scores(emissions, chain, draws.tags, sites) for draws in (left, right))
+        upper, lower = (sequence_scores(emissions, chain, draws.tags, sites) for draws in (left, right))
         return pair_estimate(surrogate, upper, lower, weights)
 
     return losses
@@ -107,4 +107,5 @@ def _uniform_scores(emissions: Tensor, num_samples: int, stream: torch.Generator
     _, runs, num_tags = emissions.shape
     sites, chain, tags = sites_of(runs), no_chain(num_tags), torch.zeros(LENGTH, runs, dtype=torch.long)
     draws = UniformSequences().sample(tags, sites, num_tags, num_samples, stream)
-    return draw_scores(emissions, chain, tags.unsqueeze(0), sites).squeeze(0), draw_scores(emissions, chain, draws, sites)
+    true_scores = sequence_scores(emissions, chain, tags.unsqueeze(0), sites).squeeze(0)
+    return true_scores, sequence_scores(emissions, chain, draws, sites)
