@@ -65,8 +65,8 @@ def source(name: str, record: dict[str, Any], link: str) -> list[str]:
     machine = where["device"] if str(settings.get("device", "cpu")).startswith("cuda") else where["cpu"]
     runs_on = "; ".join(settings.get("runs_on", [f"{machine}, torch {where['torch']}"]))
     dirty = settings.get("runs_with_uncommitted_changes")
-    made = f"{dirty} of the runs were made" if dirty else "Made" if has_uncommitted_changes(where) else ""
-    mark = f" {made} with uncommitted changes." if made else ""
+    made = f"{dirty} of the runs were" if dirty else "This record was" if has_uncommitted_changes(where) else ""
+    mark = f" {made} made in a checkout with uncommitted changes." if made else ""
     return [f"Record: [{name}]({link}), `{record['command']}`, {runs_on}.{mark}", ""]
 
 
@@ -151,11 +151,12 @@ def chain(results: Any) -> Cells:
     sizes = [(f"{case['size'][0]:,} tags", {row["name"]: row for row in case["steps"]}) for case in results["cases"]]
     has_graphs = any(name.endswith(", graph") for _, steps in sizes for name in steps)
     for name in _STEPS:
+        label = name.replace("LC logodds", "LinearCoreChain")
         for size, steps in sizes:
             modes = [name, f"{name}, graph"] if has_graphs else [name]
-            yield name, f"{size}, ms", " / ".join(cell(lookup(steps, f"{mode}/median_ms"), ",.4g") for mode in modes)
+            yield label, f"{size}, ms", " / ".join(cell(lookup(steps, f"{mode}/median_ms"), ",.4g") for mode in modes)
         size, steps = sizes[2]
-        yield name, f"{size}, peak MiB", cell(lookup(steps, f"{name}/peak_mib"), ",.0f")
+        yield label, f"{size}, peak MiB", cell(lookup(steps, f"{name}/peak_mib"), ",.0f")
 
 
 pivot("chain_cpu", "chain_cpu", "training step", chain)
@@ -176,8 +177,8 @@ def taggers(results: Any) -> Iterable[dict[str, Any]]:
 
 for _name in ("tagging_ewt", "tagging_turkish", "tagging_latin"):
     listed(_name, _name, taggers, {
-        "loss": "name", "test accuracy, %": "tests:.2f", "unknown words, %": "unknown:.2f", "seconds": "seconds:.0f",
-        "training words/s": "speed:,",
+        "loss": "name", "test accuracy, %": "tests:.2f", "accuracy on unknown words, %": "unknown:.2f",
+        "training time, s": "seconds:.0f", "training words/s": "speed:,",
     })  # fmt: skip
 
 
@@ -225,7 +226,8 @@ def proposals(results: Any) -> Cells:
             for row in case["methods"]:
                 if row["method"] == method:
                     text = f"{row['test']:.2f} ± {row['spread']:.2f} ({row['steps']:,} steps)"
-                    yield method, f"{name.split(',')[0].capitalize()}, {case['num_tags']:,} tags", text
+                    label = method.replace("LC logodds", "LinearCoreChain")
+                    yield label, f"{name.split(',')[0].capitalize()}, {case['num_tags']:,} tags", text
 
 
 pivot("proposals_turkish", "proposals_turkish", "test error, %", proposals)
@@ -235,6 +237,11 @@ pivot("proposals_chains", "proposals_chains", "test error, %", proposals)
 # ---- wrong labels ----
 
 
+def method_label(label: str) -> str:
+    """The label of a method, which says whether a row is our run with the paper's settings."""
+    return re.sub("(.*) as in the paper(.*)", r"\1, paper's settings\2 (our run)", label)
+
+
 def noise(results: Any) -> Cells:
     """Accuracies by rate, the best at 40 % first, and below them the paper's."""
     data = results["data"]
@@ -242,9 +249,11 @@ def noise(results: Any) -> Cells:
     for row in sorted(data["rows"], key=lambda row: -middle[row["row"]]):
         rate = f"{100 * row['rate']:g} %{' symmetric' if row['law'] == 'symmetric' else ''}"
         deviation = f" ± {row['spread']:.2f}" if row["spread"] else ""
-        yield data["labels"][row["row"]], rate, cell(row["mean"], ".2f") + deviation
+        yield method_label(data["labels"][row["row"]]), rate, cell(row["mean"], ".2f") + deviation
     for name, values in data["paper"].items():
-        yield from ((f"the paper's {name.upper()}", f"{100 * rate:g} %", cell(value, ".2f")) for rate, value in values)
+        yield from (
+            (f"{name.upper()}, as printed in the paper", f"{100 * rate:g} %", cell(value, ".2f")) for rate, value in values
+        )
 
 
 def first_seed(results: Any) -> Cells:
@@ -255,21 +264,21 @@ def first_seed(results: Any) -> Cells:
     ]
     found = {(run[2], float(run[1])): result["test_accuracy"] for run, result in runs if run}
     for method in sorted({method for method, _ in found}, key=lambda method: -found[method, 0.4]):
-        label = (METHODS | INCOMPLETE_METHODS)[method].label
+        label = method_label((METHODS | INCOMPLETE_METHODS)[method].label)
         yield from ((label, f"{100 * rate:g} %", cell(found[method, rate], ".2f")) for rate in (0.2, 0.4, 0.6))
 
 
 pivot("noise", "noise", "test accuracy, %", noise)
 pivot("noise_first_seed", "noise", "test accuracy, %", first_seed)
 listed("noise_after", "noise", lambda results: sorted(
-    (row | {"label": results["data"]["labels"][row["row"]]} for row in results["data"]["rows"]
+    (row | {"label": method_label(results["data"]["labels"][row["row"]])} for row in results["data"]["rows"]
      if (row["law"], row["rate"]) == ("instance", 0.4)), key=lambda row: -row["auc_margin"]
 ), {"loss": "label", "AUC by margin": "auc_margin:.3f", "AUC by loss": "auc_loss:.3f",
     "wrong labels learned, %": "wrong_learned:.1f"})  # fmt: skip
 pivot("noisy_letters", "noisy_letters", "accuracy, %", lambda results: (
     (row["loss"], row["law"], cell(row["test"], ".2f")) for row in results
 ))  # fmt: skip
-_IDEAL = {"class": "knows the class", "pixels": "knows the class and the flip",
+_IDEAL = {"class": "knows P(label given class)", "pixels": "knows P(label given image)",
           "likeliest": "predicts the most probable label", "normed": "predicts the highest normed probability"}  # fmt: skip
 pivot("favourites", "favourites", "correct predictions, %", lambda results: (
     (f"{_IDEAL[row['learner']]}, {_IDEAL[row['answer']]}", f"{100 * row['rate']:g} %",

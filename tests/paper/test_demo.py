@@ -39,7 +39,7 @@ def test_demo_prints_tables_and_saves_picture_and_record(tmp_path, capsys):
     assert {path.name for path in folder.iterdir()} == {"demo.png", "demo.svg", "demo.json"}
     assert (folder / "demo.png").read_bytes().startswith(b"\x89PNG") and "<svg" in (folder / "demo.svg").read_text("utf-8")
     record = read_record(folder / "demo.json")
-    assert record["settings"]["rates"] == [0.0, 0.4] and record["settings"]["tags"] == [3, 5] and record["seed"] == 0
+    assert record["settings"]["noise_rates"] == [0.0, 0.4] and record["settings"]["tags"] == [3, 5] and record["seed"] == 0
     assert set(record["results"]["losses"]) == set(LOSSES)
     assert np.shape(record["results"]["losses"]["GCE"]["accuracy"]) == (2, 2)
     assert set(record["results"]["step_quartiles_ms"]) == set(HEADS)
@@ -53,7 +53,7 @@ def test_json_is_the_record_and_nothing_else(tmp_path, capsys):
 
 
 def test_same_seed_same_accuracy_and_global_stream_untouched():
-    settings = DemoSettings(seeds=2, rates=(0.2,), **FAST)
+    settings = DemoSettings(seeds=2, noise_rates=(0.2,), **FAST)
     before = torch.get_rng_state(), torch.get_num_threads()
     first, second = run(settings, Progress()), run(settings, Progress())
     for name in LOSSES:
@@ -64,7 +64,7 @@ def test_same_seed_same_accuracy_and_global_stream_untouched():
 
 def test_seeds_are_independent_of_how_many_there_are():
     # Networks train side by side; none may see another's gradient.
-    settings = FAST | {"rates": (0.4,), "epochs": 2}
+    settings = FAST | {"noise_rates": (0.4,), "epochs": 2}
     both = run(DemoSettings(seeds=2, **settings), Progress())
     alone = run(DemoSettings(seeds=1, seed=1, **settings), Progress())
     for name in LOSSES:
@@ -72,7 +72,7 @@ def test_seeds_are_independent_of_how_many_there_are():
 
 
 def test_networks_learn():
-    result = run(DemoSettings(seeds=1, rates=(0.0,), **(FAST | {"epochs": 6, "hidden": 32})), Progress())
+    result = run(DemoSettings(seeds=1, noise_rates=(0.0,), **(FAST | {"epochs": 6, "hidden": 32})), Progress())
     accuracy = {name: value.item() for name, value in result.accuracy.items()}
     assert min(accuracy.values()) > 0.8, accuracy
 
@@ -84,8 +84,11 @@ def test_networks_learn():
             ["--noise-rates", "0,oops"],
             "`--noise-rates` must be numbers separated by commas, got '0,oops'; pass 0,0.2,0.4 for example",
         ),
-        (["--noise-rates", "0,1.5"], "`rates` must be at least 0 and below 0.9, each given once, got 0,1.5; pass 0,0.2,0.4"),
-        (["--noise-rates", "nan"], "`rates` must be at least 0 and below 0.9, each given once, got nan"),
+        (
+            ["--noise-rates", "0,1.5"],
+            "`noise_rates` must be at least 0 and below 0.9, each given once, got 0,1.5; pass 0,0.2,0.4",
+        ),
+        (["--noise-rates", "nan"], "`noise_rates` must be at least 0 and below 0.9, each given once, got nan"),
         (["--noise-rates", "0.2,0.2"], "each given once, got 0.2,0.2"),
         (["--tags", "10,2.5"], "`--tags` must be integers separated by commas, got '10,2.5'; pass 10,100,1000 for example"),
         (["--tags", "1,10"], "`tags` must be between 2 and 2000, each given once, got 1,10; pass 10,100,1000 for example"),
@@ -147,7 +150,7 @@ def result_with(accuracy: dict[str, list[float]], **steps: float) -> DemoResult:
     seeds = len(next(iter(accuracy.values())))
     arrays = {name: np.array([values]) for name, values in accuracy.items()}
     times = {name.replace("_", "-"): [(median, median, median)] for name, median in steps.items()}
-    settings = DemoSettings(seeds=seeds, rates=(0.2,), tags=(1000,))
+    settings = DemoSettings(seeds=seeds, noise_rates=(0.2,), tags=(1000,))
     return DemoResult(settings, arrays, dict.fromkeys(arrays, (0.01,)), (), times)
 
 
@@ -165,7 +168,7 @@ def test_titles_name_the_best_whichever_it_is():
 
 
 def test_picture_has_at_most_five_lines_a_panel_each_with_its_label():
-    result = run(DemoSettings(seeds=1, **(FAST | {"rates": (0.0, 0.4), "tags": (3, 5)})), Progress())
+    result = run(DemoSettings(seeds=1, **(FAST | {"noise_rates": (0.0, 0.4), "tags": (3, 5)})), Progress())
     for axes, names in zip(draw(result).axes, (HEADS, LOSSES), strict=True):
         assert len(names) <= 5
         curves = [line for line in axes.lines if line.get_marker() == "o"]
@@ -200,7 +203,7 @@ def test_the_record_in_docs_has_these_losses_and_settings():
     record = read_record(DOCS / "results" / "demo" / "demo.json")
     losses, settings = record["results"]["losses"], DemoSettings()
     assert set(losses) == set(LOSSES) and set(record["results"]["step_quartiles_ms"]) == set(HEADS)
-    for name in ("learning_rates", "rates", "tags", "seeds", "seconds"):
+    for name in ("learning_rates", "noise_rates", "tags", "seeds", "seconds"):
         default = getattr(settings, name)
         assert record["settings"][name] == (list(default) if isinstance(default, tuple) else default)
 

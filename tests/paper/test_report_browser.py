@@ -238,7 +238,7 @@ def test_certificate_says_what_is_proven_refuted_and_refused(tab):
     assert re.search(r"2 classes\s+proven\s+0-1 regret ≤ 2 × surrogate regret\.", certificate())
     assert re.search(r"3 or more\s+refuted", certificate()) and not tab.find_element("id", "refusal").is_displayed()
     choose(tab, form="centered", classes=10)
-    assert re.search(r"3 or more\s+proven\s+0-1 regret ≤ 2 × surrogate regret \(18 times for the mean", certificate())
+    assert re.search(r"3 or more\s+proven\s+0-1 regret ≤ 2 × surrogate regret \(18 for the mean", certificate())
     choose(tab, sides=2)
     assert "refused" in certificate() and "does not support this pair" in tab.find_element("id", "refusal").text
     choose(tab, sides=1, form="logodds", base="quartic")

@@ -15,7 +15,7 @@ __all__ = ["INTERRUPTED", "UsageError", "check_device", "main", "usage_errors"]
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Runs a command and leaves Python: 0 when it went well, 2 after one line about what to mend, 130 when interrupted.
+    """Runs a command and exits with code 0 (success), 2 (after a one-line error message) or 130 (interrupted).
 
     Args:
         arguments: the words after `linearcore`; None takes those of the command line.

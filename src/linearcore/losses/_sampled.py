@@ -27,7 +27,7 @@ def sampled_multiclass_loss(
     sample_weight: Tensor | None = None,
     ignore_index: int = -100,
     reduction: Reduction = "mean",
-    sparse: bool = True,
+    sparse: bool = False,
     generator: torch.Generator | None = None,
 ) -> Tensor:
     """Estimates `multiclass_loss` of hidden @ linear_weight.T + linear_bias from sampled negatives, for very many classes.
@@ -48,7 +48,7 @@ def sampled_multiclass_loss(
         linear_bias: (C) bias, or None.
         surrogate, form, normalize: as in `multiclass_loss`. "centered" is an error, because it needs all classes.
         sample_weight, ignore_index, reduction: as in `multiclass_loss`.
-        sparse: return sparse gradients for weight and bias.
+        sparse: return sparse gradients for weight and bias; needs an optimiser that supports them.
         generator: random generator on the device of `hidden`; None: torch's default.
 
     Returns:
@@ -62,7 +62,7 @@ def sampled_multiclass_loss(
         >>> layer = torch.nn.Linear(16, 100_000)
         >>> hidden, target = torch.randn(8, 16), torch.randint(100_000, (8,))
         >>> loss = sampled_multiclass_loss(
-        ...     hidden, layer.weight, target, linear_bias=layer.bias, proposal=Uniform(), num_samples=64
+        ...     hidden, layer.weight, target, linear_bias=layer.bias, proposal=Uniform(), num_samples=64, sparse=True
         ... )
         >>> loss.backward()
         >>> layer.weight.grad.is_sparse

@@ -152,7 +152,8 @@ class Tagger:
             tagger = cls(model, vocabulary, settings["columns"], settings["told"])
         except (KeyError, TypeError, ValueError, RuntimeError, OSError) as error:
             reason = " ".join(str(error).split())[:200]
-            raise StoreError(f"{folder} does not fit this version of linearcore: {reason}; {stored.written_by}") from None
+            advice = f"train it again, or load it with linearcore {stored.written_by.get('linearcore', 'of that time')}"
+            raise StoreError(f"{folder} does not fit this version of linearcore: {reason}; {advice}") from None
         model.eval()
         return tagger.to(device)
 

@@ -82,10 +82,13 @@ def test_without_bias() -> None:
 
 
 def test_log_odds_and_a_mean_over_rows_are_the_defaults() -> None:
-    options = {"form": "logodds", "surrogate": LinearCore(), "reduction": "mean", "sparse": True, "ignore_index": -100}
+    options = {"form": "logodds", "surrogate": LinearCore(), "reduction": "mean", "sparse": False, "ignore_index": -100}
     assert torch.equal(sampled(leaves()), sampled(leaves(), **options))
     given = leaves()
     sampled(given).backward()
+    assert not any(leaf.grad.is_sparse for leaf in given)
+    given = leaves()
+    sampled(given, sparse=True).backward()
     assert given[1].grad.is_sparse and given[2].grad.is_sparse and not given[0].grad.is_sparse
 
 
@@ -176,7 +179,7 @@ def test_sparse_gradients_are_the_dense_ones(form: Form, proposal: Proposal) -> 
 def test_as_many_entries_whatever_the_number_of_classes(proposal: Proposal, entries: int) -> None:
     for num_classes in (6, 10_000):
         given = leaves(num_classes=num_classes)
-        sampled(given, proposal=proposal).backward()
+        sampled(given, proposal=proposal, sparse=True).backward()
         assert given[1].grad._nnz() == given[2].grad._nnz() == entries
         assert given[1].grad._values().shape == (entries, WIDTH)
 
@@ -195,7 +198,7 @@ def test_optimizers_take_a_step(make: Callable[[list[Tensor]], torch.optim.Optim
     proposal = HardNegatives(table=hard_negatives(given[1], 2)) if isinstance(proposal, HardNegatives) else proposal
     before = [leaf.detach().clone() for leaf in given[1:]]
     optimizer = make(given[1:])
-    sampled(given, proposal=proposal, form="pairwise").backward()
+    sampled(given, proposal=proposal, form="pairwise", sparse=True).backward()
     dense = [leaf.grad.to_dense() for leaf in given[1:]]
     optimizer.step()
     for leaf, old, gradient in zip(given[1:], before, dense, strict=True):
@@ -212,7 +215,7 @@ def test_training_with_few_of_many_classes_learns() -> None:
     exact = [multiclass_loss(given[0] @ given[1].t() + given[2], target).item()]
     for _ in range(60):
         optimizer.zero_grad()
-        sampled(given, target, num_samples=20, generator=generator).backward()
+        sampled(given, target, num_samples=20, generator=generator, sparse=True).backward()
         optimizer.step()
     exact.append(multiclass_loss(given[0] @ given[1].t() + given[2], target).item())
     assert exact[1] < 0.5 * exact[0]

@@ -45,7 +45,7 @@ def demo(
     with usage_errors():
         settings = DemoSettings(
             seeds=seeds,
-            rates=tuple(sorted(_numbers("noise-rates", noise_rates, float, "0,0.2,0.4"))),
+            noise_rates=tuple(sorted(_numbers("noise-rates", noise_rates, float, "0,0.2,0.4"))),
             epochs=epochs,
             seed=seed,
             tags=tuple(sorted(_numbers("tags", tags, int, "10,100,1000"))),

@@ -53,7 +53,7 @@ def accuracy_title(result: DemoResult) -> str:
     comparison = compare(np.stack(list(result.accuracy.values()))[:, -1])
     best = [names[index] for index in (comparison.best, *comparison.tied)]
     more = f" and {len(best) - 2} more" if len(best) > 2 else ""
-    return f"Best with {100 * result.settings.rates[-1]:g} % wrong labels:\n{' and '.join(best[:2])}{more}"
+    return f"Best with {100 * result.settings.noise_rates[-1]:g} % wrong labels:\n{' and '.join(best[:2])}{more}"
 
 
 def _draw_steps(axes: "Axes", result: DemoResult) -> None:
@@ -71,7 +71,7 @@ def _draw_steps(axes: "Axes", result: DemoResult) -> None:
 
 
 def _draw_accuracy(axes: "Axes", result: DemoResult) -> None:
-    percent = [100 * rate for rate in result.settings.rates]
+    percent = [100 * rate for rate in result.settings.noise_rates]
     axes.set(xlabel="wrong training labels (%)", ylabel="accuracy on clean test digits (%)")
     axes.set_xticks(percent, [f"{rate:g}" for rate in percent])
     means = {name: (100 * accuracy.mean(1)).tolist() for name, accuracy in result.accuracy.items()}

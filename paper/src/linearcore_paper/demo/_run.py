@@ -45,7 +45,7 @@ class DemoSettings:
 
     Args:
         seeds: number of seeds; each has its own split, wrong labels, initial weights and batches.
-        rates: shares of wrong labels, each at least 0 and below 0.9. From 0.9 on, the right digit is not the most frequent.
+        noise_rates: fractions of wrong labels, in [0, 0.9). From 0.9 on, the right digit is not the most frequent label.
         epochs: passes over the training digits.
         seed: the first seed; the others follow it.
         tags: numbers of tags at which training steps are timed.
@@ -59,7 +59,7 @@ class DemoSettings:
     """
 
     seeds: int = 5
-    rates: tuple[float, ...] = (0.0, 0.2, 0.4, 0.6)
+    noise_rates: tuple[float, ...] = (0.0, 0.2, 0.4, 0.6)
     epochs: int = 30
     seed: int = 0
     tags: tuple[int, ...] = (10, 30, 100, 300, 1000)
@@ -77,7 +77,11 @@ class DemoSettings:
         positive("seconds", self.seconds, "pass 30, for example")
         limit = 1 - 1 / NUM_CLASSES
         ranges = {
-            "rates": (all(0 <= rate < limit for rate in self.rates), f"be at least 0 and below {limit:g}", "0,0.2,0.4"),
+            "noise_rates": (
+                all(0 <= rate < limit for rate in self.noise_rates),
+                f"be at least 0 and below {limit:g}",
+                "0,0.2,0.4",
+            ),
             "tags": (all(2 <= tags <= MOST_TAGS for tags in self.tags), f"be between 2 and {MOST_TAGS}", "10,100,1000"),
             "learning_rates": (all(rate > 0 for rate in self.learning_rates), "be positive", "0.001,0.01"),
         }
@@ -144,7 +148,7 @@ class DemoResult:
 def run(settings: DemoSettings, progress: Progress) -> DemoResult:
     """Times the training steps, then trains with every loss at every learning rate, chooses, and tests."""
     steps = time_steps(settings.tags, settings.seconds, progress)
-    digits = noisy_digits(settings.all_seeds, settings.rates)
+    digits = noisy_digits(settings.all_seeds, settings.noise_rates)
     accuracy, chosen = {}, {}
     with one_thread():
         for name in progress.track(LOSSES, f"{len(LOSSES)} losses"):
@@ -160,7 +164,7 @@ def _measure(
     with progress.part(name, len(settings.learning_rates) * settings.epochs, unit="epochs") as part:
         for learning_rate in settings.learning_rates:
             networks = Networks(
-                settings.all_seeds, len(settings.rates), (64, settings.hidden, NUM_CLASSES), is_normed=name in NORMED
+                settings.all_seeds, len(settings.noise_rates), (64, settings.hidden, NUM_CLASSES), is_normed=name in NORMED
             )
             for _ in train(
                 networks,
@@ -175,5 +179,5 @@ def _measure(
             validation.append(networks.accuracy(digits.validation_inputs, digits.validation_labels))
             test.append(networks.accuracy(digits.test_inputs, digits.test_labels.unsqueeze(1)))
     choice = torch.stack(validation).mean(1).argmax(0)  # (learning rates, seeds, rates) → one index for each rate
-    at_choice = torch.stack(test)[choice, :, torch.arange(len(settings.rates))]
+    at_choice = torch.stack(test)[choice, :, torch.arange(len(settings.noise_rates))]
     return at_choice.numpy(), tuple(settings.learning_rates[index] for index in choice.tolist())

@@ -51,7 +51,7 @@ def _accuracy_table(result: DemoResult) -> "Table":
 
     grid = Table(title="Accuracy on clean test digits, %", title_justify="left", box=None, pad_edge=False)
     grid.add_column("loss")
-    for rate in result.settings.rates:
+    for rate in result.settings.noise_rates:
         grid.add_column(f"{100 * rate:g} % wrong", justify="right")
     accuracy = np.stack(list(result.accuracy.values()))
     comparisons = [compare(accuracy[:, column]) for column in range(accuracy.shape[1])]

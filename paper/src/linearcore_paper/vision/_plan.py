@@ -26,7 +26,7 @@ def epoch_plan(count: int, recipe: Recipe, epoch: int) -> Tensor:
 
     Args:
         count: number of training images.
-        recipe: its batch size, seed and augmentation are num_used.
+        recipe: its batch size, seed and augmentation are used.
         epoch: number of the epoch, from 0.
 
     Returns:

@@ -1,4 +1,4 @@
-"""The result of a training run, and summary it is saved."""
+"""The result of a training run, and how it is saved."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from linearcore.runtime import autocast_dtype, complaint, group_tensors, read_store, write_store
+from linearcore.runtime import StoreContents, StoreError, autocast_dtype, complaint, group_tensors, read_store, write_store
 from linearcore_paper.vision._evaluation import scores_of
 from linearcore_paper.vision._images import check_images
 from linearcore_paper.vision._settings import Recipe
@@ -96,9 +96,18 @@ class Trained:
         """Reads a result written by `save`.
 
         Raises:
-            StoreError: if the folder is not a saved result or is damaged.
+            StoreError: if the folder is not a saved result, is damaged, or needs a network that this version does not have.
         """
         stored = read_store(Path(folder), KIND)
+        try:
+            return cls._from_store(stored, device)
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            reason = " ".join(str(error).split())[:200]
+            advice = f"train it again, or load it with linearcore {stored.written_by.get('linearcore', 'of that time')}"
+            raise StoreError(f"{folder} does not fit this version of linearcore: {reason}; {advice}") from None
+
+    @classmethod
+    def _from_store(cls, stored: StoreContents, device: torch.device | str) -> "Trained":
         settings = stored.settings
         recipe = Recipe.from_json(settings["recipe"])
         tensors = group_tensors(stored.tensors)
