@@ -49,14 +49,10 @@ class LinearCoreChain(ChainHead):
             accurate without transitions. Its candidates are all tags, also tags that the constraints forbid.
 
     Example:
-        >>> import torch
         >>> head = LinearCoreChain(num_tags=4000, rank=16, batch_first=True)  # was: torchcrf.CRF(4000, batch_first=True)
         >>> emissions, tags = torch.zeros(2, 3, 4000, requires_grad=True), torch.tensor([[7, 0, 39], [3999, 1, -100]])
-        >>> loss = head.loss(emissions, tags)
-        >>> loss.backward()
-        >>> tags, scores = head.viterbi(emissions)
-        >>> tags.shape, scores.shape
-        (torch.Size([2, 3]), torch.Size([2]))
+        >>> head.loss(emissions, tags).backward()
+        >>> best_tags, scores = head.viterbi(emissions)
 
     Cost: time O(L·B·|Y|), and O(|Y|²) to write the dense gradient of the transitions, O(L·B·|Y|·r) with `rank`.
     Memory besides the emissions: two tensors of size L×B×|Y|, a third with `unary`, and the gradient of the transitions.

@@ -30,9 +30,7 @@ def multiclass_loss(
 ) -> Tensor:
     """Margin loss for classification, with the arguments of torch.nn.functional.cross_entropy.
 
-    For one sample with scores s and label y, the form defines the loss:
-
-        pairwise   mean_{v≠y} φ(s_y − s_v)             the paper's loss (the paper uses the sum: `normalize=False`)
+        pairwise   mean_{v≠y} φ(s_y − s_v)             the paper's loss, Eq. (3) (the paper uses the sum: `normalize=False`)
         centered   mean_{v≠y} φ(−(s_v − mean s))       0-1 regret ≤ constant · surrogate regret (`docs/guarantees.md`)
         logodds    φ(s_y − logsumexp_{v≠y} s_v)        accuracy close to cross-entropy (default)
 
@@ -43,25 +41,20 @@ def multiclass_loss(
         target: class indices, (), (N) or (N, d1, …, dk), or probabilities in the shape of `scores`.
         surrogate: φ, the function of the margin, for example `LinearCore(tau=1.0)`.
         form: "pairwise", "centered", "logodds", or a `Form`.
-        normalize: mean (True) or sum (False) over competitors. None: True for pairwise and centered. True is an error for
-            logodds.
-        weight: (C) class weights. As in torch, "mean" divides by the sum of the target weights; with probability targets by
-            the number of samples.
-        sample_weight: weights in the shape of the unreduced loss. "mean" divides by their sum; weight 2 equals duplicating
-            the sample.
+        normalize: mean (True) or sum (False) over competitors; None is the form's default. True is an error for logodds.
+        weight: (C) class weights; "mean" divides as in torch.
+        sample_weight: weights in the shape of the unreduced loss; "mean" divides by their sum.
         class_margin: (C) Δ: all margins of a sample with label y are reduced by Δ_y. Use larger values for rare classes.
         ignore_index: samples with this target are ignored.
         label_smoothing: ε in [0, 1]: the target becomes (1 − ε)·target + ε/C.
         reduction: "mean", "sum" or "none".
         backend: "reference" (plain autograd), "eager" (blocks of rows, recomputed in the backward pass), "fused" (Triton,
-            for logodds with index targets on a GPU), or "auto": the fastest of these; the reference under torch.compile,
-            torch.func and forward-mode differentiation.
-        validate: check values (labels in range, probabilities sum to 1, no NaN). Synchronises with the GPU. A label out of
-            range always raises on a CPU; on a GPU without `validate` its loss is NaN.
+            for logodds with index targets on a GPU), or "auto", the fastest that torch.compile and torch.func allow.
+        validate: check values (labels, probabilities, NaN); synchronises with the GPU. A label out of range always raises on
+            a CPU; on a GPU without `validate` its loss is NaN.
 
     Returns:
-        A scalar, or the unreduced loss (), (N) or (N, d1, …, dk). The dtype is that of `scores`, or float32 under autocast,
-        as in F.cross_entropy. Half precisions are computed in float32.
+        A scalar, or the unreduced loss (), (N) or (N, d1, …, dk); dtype as in F.cross_entropy, computed in float32 at least.
 
     Raises:
         ValueError, TypeError: if an argument has an invalid shape, dtype or value; if the surrogate is two-sided with
@@ -69,18 +62,12 @@ def multiclass_loss(
 
     Example:
         >>> import torch
-        >>> scores = torch.tensor([[2.0, 0.0, -1.0], [0.5, 0.0, 1.0]])
-        >>> target = torch.tensor([0, 1])
+        >>> scores, target = torch.tensor([[2.0, 0.0, -1.0], [0.5, 0.0, 1.0]]), torch.tensor([0, 1])
         >>> multiclass_loss(scores, target, surrogate=LinearCore("truncated_quadratic"), form="pairwise")
         tensor(1.1250)
-        >>> multiclass_loss(scores, target, reduction="none").shape
-        torch.Size([2])
 
     Cost: time O(N·C); with probability targets or label smoothing O(N·C²) for pairwise, and for centered with
-    `class_margin`. The eager backend saves `scores`, `target` and at most three values per row for the backward pass;
-    temporaries are one block (2 MiB of float32 on a CPU). Double backward uses the reference, with a few N×C tensors.
-
-    Reference: Eq. (3) of the paper for pairwise. centered and logodds are not in the paper.
+    `class_margin`. Memory: `scores`, `target` and three values per row are saved; temporaries are one block of 2 MiB.
     """
     form = check_form(form, normalize, surrogate)
     return batch_loss(

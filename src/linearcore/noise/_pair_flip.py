@@ -53,8 +53,6 @@ def pair_flip(
         >>> pair_flip([3, 5, 8] * 10, 1.0, num_classes=10, seed=0, to=CIFAR10_PAIRS).labels[:3]
         tensor([5, 3, 8])
 
-    Cost: O(number of labels) time and memory, on the CPU.
-
     References: Han et al., Co-teaching (NeurIPS 2018), for the next class; Patrini et al., Making deep neural networks
     robust to label noise (CVPR 2017), for `CIFAR10_PAIRS`.
     """
