@@ -24,7 +24,9 @@ _OPTION_NAMES = {
 
 
 def suspects(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="CSV file with a header, or its .gz, .xz or .bz2.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="CSV file with a header row. May be compressed (.gz, .xz, .bz2).")
+    ],
     label: Annotated[str, typer.Option(metavar="COLUMN", help="Name of the label column.")],
     top: Annotated[int, typer.Option(metavar="N", help="Number of rows to show.")] = 20,
     out: Annotated[
@@ -46,7 +48,7 @@ def suspects(
         typer.Option(
             metavar="NAME",
             help=f"Training loss, one of {', '.join(LOSSES)}. robust needs at least three classes. "
-            "Definitions: docs/wrong-labels.md#baselines.",
+            "Definitions: docs/wrong-labels.md; lc-*: docs/which-loss.md.",
         ),
     ] = "gce",
     measure: Annotated[str, typer.Option(metavar="NAME", help=f"Measure of suspicion: {' or '.join(MEASURES)}.")] = "margin",

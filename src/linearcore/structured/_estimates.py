@@ -1,6 +1,6 @@
 """Monte Carlo estimates of sums over all tag sequences: the paper's structured sum and the centered structured sum.
 
-With score h, cost ℓ in [0, 1], true sequence y, and M = |Y|^J sequences of J tags, the two exact objectives are
+With score h, cost ℓ in [0, 1], true sequence y, and M = |Y|^J sequences of J tags, the two exact sums are
 
     pairs      Σ_{y'} (1 − ℓ(y', y)) Σ_{y''≠y'} φ(h(y') − h(y''))           section 5 of the paper
     centered   Σ_{y'} ℓ(y', y) φ(−(h(y') − mean h))
@@ -10,11 +10,11 @@ sampled term is weighted by its coefficient divided by its probability. `*_log_w
 depend on the objective; `*_estimate` averages.
 
     "raw"               coefficient / probability, of order M² for pairs and M for centered: unbiased for the sums above
-    "normalised"        raw weights divided by Z(y)·(M − 1) for pairs and by M − Z(y) for centered: unbiased for the sums
-                        divided by this normaliser; these quotients are weighted means
+    "normalised"        raw weights divided by Z(y)·(M − 1) for pairs and by M − Z(y) for centered: unbiased for the
+                        weighted means, which are the sums above divided by this normaliser
     "self-normalised"   raw weights divided by their mean, which needs no Z(y): bias O(1/K) for the same means
 
-Z(y) = Σ_{y'} (1 − ℓ(y', y)) is the sum of the similarities 1 − ℓ. For a single sequence the first two objectives differ by a
+Z(y) = Σ_{y'} (1 − ℓ(y', y)) is the sum of the similarities 1 − ℓ. For a single sequence "raw" and "normalised" differ by a
 constant factor and have the same minimiser. Over a batch they weight sequences differently, since Z(y) grows with the
 length. To weight each sequence by Z(y), multiply its mean by exp(`log_similarity_mass`).
 
