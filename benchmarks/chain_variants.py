@@ -79,7 +79,7 @@ def main() -> int:
         "rate": args.rate,
         "seeds": args.seeds,
         "source": source,
-        "variants": {name: _told(VARIANTS[name]) for name in names if name in VARIANTS},
+        "variants": {name: _describe(VARIANTS[name]) for name in names if name in VARIANTS},
         "workers": args.workers,
     }
     write_record(args.out, command=command("chain_variants.py"), settings=settings, results=rows, seed=0)
@@ -92,7 +92,7 @@ def main() -> int:
 def _depends(name: str, source: str, rate: float, seed: int, data: Path | None) -> dict[str, Any]:
     """Returns the settings of a run, without the device, which hardly changes the result."""
     plan = training.Plan(source, "bilstm-adam", PEERS.get(name, "lc"), rate, seed, hidden=_hidden(source))
-    how = _told(VARIANTS[name]) if name in VARIANTS else {}
+    how = _describe(VARIANTS[name]) if name in VARIANTS else {}
     return plan.to_json(read_text(source, data)) | {"name": name, "how": how, "scales": SCALES}
 
 
@@ -100,7 +100,7 @@ def _hidden(source: str) -> int:
     return 16 if source == "made" else 256
 
 
-def _told(variant: Variant) -> dict[str, Any]:
+def _describe(variant: Variant) -> dict[str, Any]:
     return asdict(variant) | {"surrogate": repr(variant.surrogate)}
 
 

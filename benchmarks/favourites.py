@@ -89,12 +89,13 @@ def main() -> int:
     law, names = {"generator": "instance_dependent", **LAW}, [drawn.hash[:16] for drawn in draws]
     settings = {"images": len(train), "labels": names, "law": law, "seeds": list(SEEDS), "source": source}
     write_record(args.out, command=command("favourites.py"), settings=settings, results=rows, seed=SEEDS[0])
-    shown = Table("noise rate", "classifier knows", *ANSWERS, title="accuracy on the true classes, %")
+    table = Table("noise rate", "classifier knows", *ANSWERS, title="accuracy on the true classes, %")
     for rate in RATES:
         for learner in LEARNERS:
-            own = [row for row in rows if (row["rate"], row["learner"]) == (rate, learner)]
-            shown.add_row(f"{100 * rate:g} %", learner, *(f"{statistics.mean(row['answered']):.1f}" for row in own))
-    Console().print(shown)
+            matching = [row for row in rows if (row["rate"], row["learner"]) == (rate, learner)]
+            accuracies = (f"{statistics.mean(row['answered']):.1f}" for row in matching)
+            table.add_row(f"{100 * rate:g} %", learner, *accuracies)
+    Console().print(table)
     return 0
 
 

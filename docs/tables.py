@@ -147,7 +147,7 @@ _STEPS = ("token cross-entropy", "pytorch-crf", "broadcast CRF", "ChainCRF", "Ch
 
 
 def chain(results: Any) -> Cells:
-    """Eager milliseconds, and those of a CUDA graph behind a slash, by head and number of tags."""
+    """Milliseconds of an eager step, a slash, and those of a CUDA graph, by head and number of tags."""
     sizes = [(f"{case['size'][0]:,} tags", {row["name"]: row for row in case["steps"]}) for case in results["cases"]]
     has_graphs = any(name.endswith(", graph") for _, steps in sizes for name in steps)
     for name in _STEPS:
@@ -219,7 +219,7 @@ listed("sampled_cpu", "sampled_cpu", lambda results: (
 
 
 def proposals(results: Any) -> Cells:
-    """Errors with 64 shared draws beside those of all candidates."""
+    """Errors with 64 shared samples, and with all candidates."""
     draws = [f"{draws}, K = 64" for draws in ("uniform", "unigram^0.75", "in batch + uniform", "hard 16 + uniform")]
     for method in ("token cross-entropy", "ChainCRF", "LC logodds, all candidates", *draws):
         for name, case in results["sets"].items():

@@ -165,16 +165,19 @@ def is_unbiased(estimates: list[Found], exact: Found) -> bool:
     return bool((error[constant].abs() <= 1e-5).all() and (error.abs() <= bound * deviation)[~constant].all())
 
 
-@each(
-    ("make", "shared", "target"),
-    {
-        f"{name}-{'shared' if shared else 'own'}-{which}": (make, shared, those)
+def each_proposal(argument: str, full: Tensor, few: Tensor) -> pytest.MarkDecorator:
+    """Every proposal, with shared and with own samples, for the `full` and the `few` targets."""
+    cases = {
+        f"{name}-{'shared' if shared else 'own'}-{which}": (make, shared, targets)
         for name, make in LAWS.items()
         for shared in (True, False)
-        for which, those in (("all", TARGET), ("few", FEW))
-    },
-    (*(f"{name}-shared-all" for name in LAWS), "in batch-own-few", "hard-own-few"),
-)
+        for which, targets in (("all", full), ("few", few))
+    }
+    short = (*(f"{name}-shared-all" for name in LAWS), "in batch-own-few", "hard-own-few")
+    return each(("make", "shared", argument), cases, short)
+
+
+@each_proposal("target", TARGET, FEW)
 def test_real_draws_are_unbiased(make: Callable[[bool], Proposal], shared: bool, target: Tensor) -> None:
     generator = stream(1)
     found = [sampled_loss(make(shared), NUM_SAMPLES, generator, target) for _ in range(REPEATS)]
@@ -272,16 +275,7 @@ def test_the_mean_over_all_draws_is_the_loss_of_a_chain_where_a_tag_is_not_in_th
     assert agree(found, dense_head(head, FEW_TAGS))
 
 
-@each(
-    ("make", "shared", "tags"),
-    {
-        f"{name}-{'shared' if shared else 'own'}-{which}": (make, shared, those)
-        for name, make in LAWS.items()
-        for shared in (True, False)
-        for which, those in (("all", TAGS), ("few", FEW_TAGS))
-    },
-    (*(f"{name}-shared-all" for name in LAWS), "in batch-own-few", "hard-own-few"),
-)
+@each_proposal("tags", TAGS, FEW_TAGS)
 def test_real_draws_are_unbiased_for_a_chain(make: Callable[[bool], Proposal], shared: bool, tags: Tensor) -> None:
     head, generator = head_of(), stream(2)
     found = [sampled_head(head, make(shared), NUM_SAMPLES, generator, tags) for _ in range(REPEATS // 2)]

@@ -69,3 +69,15 @@ def test_threads_are_given_back():
     with one_thread():
         assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == before
+
+
+def test_normed_scores_use_the_batch_in_training_and_running_statistics_in_evaluation():
+    inputs, labels = data()
+    networks = Networks(SEEDS, COPIES, (6, 5, 3), is_normed=True)
+    assert list(train(networks, inputs, labels, cross_entropy, learning_rate=0.01, epochs=1, batch_size=25)) == [1]
+    assert (networks.norm.variance != 1).all()
+    copies = inputs.repeat_interleave(COPIES, 0)
+    evaluated = networks.scores(copies)
+    torch.testing.assert_close(networks.scores(copies[:, :1]), evaluated[:, :1])
+    in_training = networks.scores(copies, is_training=True)
+    assert in_training.mean(1).abs().max() < 1e-5 < evaluated.mean(1).abs().max()

@@ -87,17 +87,17 @@ def _read(file: ResultsFile, entry: Entry) -> Experiment:
         alt = _expect(results.get("alt", ""), str, "results.alt")
     except ValueError as error:
         raise ValueError(f"cannot read {file.path}: {error}") from error
-    shown = {"seed": record.get("seed"), **settings} if record.get("seed") is not None else dict(settings)
+    settings_rows = {"seed": record.get("seed"), **settings} if record.get("seed") is not None else dict(settings)
     # The report shows these two in the heading.
     for key in ("experiment", "paper"):
-        shown.pop(key, None)
+        settings_rows.pop(key, None)
     return Experiment(
         entry,
         claims,
         alt or entry.title,
         was_run=True,
         command=str(record.get("command", "")),
-        settings={str(key): format_value(value) for key, value in shown.items()},
+        settings={str(key): format_value(value) for key, value in settings_rows.items()},
         environment={str(key): format_value(value) for key, value in environment.items()},
     )
 

@@ -57,10 +57,10 @@ def all_candidates(phi: Surrogate, form: str) -> Step:
             peak = scores.amax(-1, keepdim=True)
             change = (scores - peak).exp()
             total = change.sum(-1, keepdim=True)
-            slope = phi._derivative(true_score - peak - total.log())
+            slope = phi.derivative(true_score - peak - total.log())
             change *= -slope / total
         else:
-            change = -phi._derivative(true_score - scores)
+            change = -phi.derivative(true_score - scores)
             change.scatter_(-1, index, 0.0)
             slope = -change.sum(-1, keepdim=True)
         change.scatter_(-1, index, slope)
@@ -112,13 +112,13 @@ def _sampled_change(phi: Surrogate, form: str, scores: Tensor, counts: Tensor, n
     true_score, others = scores[..., :1], scores[..., 1:]
     weight = num_tags / others.shape[-1]
     if form == "pairwise":
-        of_others = -phi._derivative(true_score - others) * counts * weight
+        of_others = -phi.derivative(true_score - others) * counts * weight
         return torch.cat([-of_others.sum(-1, keepdim=True), of_others], -1)
     # If every sample is the true tag there is no candidate: −1e30 in place of −inf gives φ' = 0 without NaN.
     others = others.masked_fill(~counts, -1e30)
     against = others.logsumexp(-1, keepdim=True)
     log_weight = torch.as_tensor(weight, dtype=scores.dtype).log()
-    slope = phi._derivative(true_score - against - log_weight)
+    slope = phi.derivative(true_score - against - log_weight)
     return torch.cat([slope, (others - against).exp() * -slope], -1)
 
 

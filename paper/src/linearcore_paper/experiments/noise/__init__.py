@@ -108,7 +108,7 @@ def conclude(results: dict[str, Any], settings: Settings) -> Outcome:
         "paper": _paper_accuracies() if settings.is_paper else {},
         "rows": [row.to_json() for row in rows],
         "source": SOURCES[source_of(settings)],
-        "told": "test accuracy in per cent after the last epoch; mean and standard deviation if there are several seeds. "
+        "description": "test accuracy in per cent after the last epoch; mean and standard deviation over several seeds. "
         f"Configurations were chosen on noisy held-out labels at {100 * MIDDLE:g} % and are used for all rates; "
         "the paper chooses GCE's q at every rate",
     }

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _LABELS = {"hinge": "hinge", "lc": "linear core"}
-#: Last step shown. The curves do not change after it.
+#: Last step in the figure. The curves do not change after it.
 _LAST = 4000
 
 

@@ -48,8 +48,8 @@ def draw(data: dict[str, Any]) -> "Figure":
             low, high = ([1e3 * row["times"][key]["quartiles"][end] for row in rows] for end in (0, 1))
             panel.fill_between(tags, low, high, color=colour, alpha=0.15, linewidth=0)
         # A line outside the range gets no label.
-        shown = {key: style for key, style in _STYLES.items() if medians[key][-1] >= panel.get_ylim()[0]}
-        draw_lines(panel, [Line(tags, medians[key], data["labels"][key], *style) for key, style in shown.items()])
+        styles = {key: style for key, style in _STYLES.items() if medians[key][-1] >= panel.get_ylim()[0]}
+        draw_lines(panel, [Line(tags, medians[key], data["labels"][key], *style) for key, style in styles.items()])
         panel.set_xticks(tags, [str(count) for count in tags])
         panel.minorticks_off()
         chains = rows[0]["batch"]

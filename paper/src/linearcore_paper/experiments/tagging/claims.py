@@ -17,7 +17,7 @@ LOCAL = ("lc", "lc-rank")
 #: The correction about CRFs: most of their time depends on the implementation.
 IMPLEMENTATION = "n"
 _NOT_RUN = "not run: only with --scale paper"
-#: Claims that are always shown, and judged if their results exist.
+#: Claims that are always in the report, and judged if their results exist.
 _REAL_TAGS = Claim(
     claim="With thousands of real tags the linear core is more accurate than token cross-entropy",
     paper="expected for morphologically rich languages, not measured",
