@@ -1,6 +1,6 @@
 """Training settings of a tagger."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from linearcore._checks import complaint, one_of, positive
@@ -14,6 +14,11 @@ _BATCH_TOKENS = {"bilstm": 800, "transformer": 1600}
 _EPOCHS = {"bilstm": 12, "transformer": 4}
 #: Field names of earlier versions, which are the keys in saved taggers, checkpoints and result files.
 _FILE_KEYS = {"lr": "rate", "chain_lr_scale": "chain_rate", "weight_decay": "decay", "batch_tokens": "tokens"}
+
+
+def setting(default: Any, help: str, flags: tuple[str, ...] = ()) -> Any:
+    """Returns a field with the help text and, where they differ from its name, the flags of its command-line option."""
+    return field(default=default, metadata={"help": help, "flags": flags})
 
 
 @dataclass(frozen=True)
@@ -43,25 +48,29 @@ class Training(HeadSettings):
             useful with many tags on a GPU.
     """
 
-    encoder: str = "bilstm"
-    characters: bool = True
-    embedding: int = 128
-    hidden: int = 256
-    layers: int = 1
-    dropout: float = 0.3
-    inflate: int | None = None
-    epochs: int | None = None
-    patience: int = 4
-    lr: float | None = None
-    chain_lr_scale: float | None = None
-    warmup: float = 0.05
-    optimizer: str = "adam"
-    weight_decay: float = 0.01
-    clip: float = 5.0
-    batch_tokens: int | None = None
-    precision: str = "auto"
-    seed: int = 0
-    compiled: bool = False
+    encoder: str = setting("bilstm", "bilstm, or transformer:PATH with a local folder or a name on the Hugging Face hub.")
+    characters: bool = setting(True, "Use prefix, suffix and shape features (BiLSTM).")
+    embedding: int = setting(128, "Size of the word embeddings (BiLSTM).")
+    hidden: int = setting(256, "Hidden units per direction (BiLSTM).")
+    layers: int = setting(1, "Number of layers (BiLSTM).")
+    dropout: float = setting(0.3, "Dropout of embeddings and hidden states (BiLSTM).")
+    inflate: int | None = setting(None, "Pad the tag set to this number of tags, for benchmarks.")
+    epochs: int | None = setting(None, "Maximum number of epochs. Default: 12, or 4 for a transformer.")
+    patience: int = setting(4, "Stop after this number of epochs without a better validation accuracy.")
+    lr: float | None = setting(None, "Peak learning rate. Default: 0.003, or 0.0001 for a transformer.")
+    chain_lr_scale: float | None = setting(
+        None,
+        "Learning-rate multiplier for transition, start and end scores. Default: 1. Try 0.1 with --rank, more than 1 with a "
+        "transformer.",
+    )
+    warmup: float = setting(0.05, "Fraction of all steps in which the learning rate increases.")
+    optimizer: str = setting("adam", "adam (AdamW), or sgd with momentum 0.9.")
+    weight_decay: float = setting(0.01, "Weight decay.")
+    clip: float = setting(5.0, "Maximum norm of the gradient.")
+    batch_tokens: int | None = setting(None, "Batch size in words. Default: 800, or 1600 for a transformer.")
+    precision: str = setting("auto", "fp32, bf16, or auto (bf16 on a GPU that supports it).")
+    seed: int = setting(0, "Random seed.")
+    compiled: bool = setting(False, "Use torch.compile for the loss; useful with many tags on a GPU.", flags=("--compile",))
 
     def __post_init__(self) -> None:
         super().__post_init__()

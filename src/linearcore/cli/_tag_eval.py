@@ -1,0 +1,59 @@
+"""The command `linearcore tag eval`."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from linearcore.cli._tag_files import CHECK_IDS, DEVICE, FILE, FORMAT, MODEL, file_name, reader_errors
+from linearcore.cli._usage import check_device, usage_errors
+
+
+def evaluate(
+    model: Annotated[Path, typer.Argument(help=MODEL)],
+    file: Annotated[str, typer.Argument(help=f"Tagged sentences. {FILE}")],
+    tag: Annotated[str | None, typer.Option(help="Tag column. Default: as in training.")] = None,
+    device: Annotated[str, typer.Option(help=DEVICE)] = "cpu",
+    format: Annotated[str, typer.Option(help=FORMAT)] = "auto",
+    check_ids: Annotated[bool, typer.Option(help=CHECK_IDS)] = True,
+    all_tags: Annotated[bool, typer.Option("--all-tags", help="Show all tags instead of the 20 most frequent.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Compare predicted tags with the tags in a file.
+
+    Prints accuracy (also for known and unknown words separately), precision and recall of each tag, the most frequent
+    confusions, and precision and recall of entities for BIO tags.
+
+    \b
+    Examples
+        linearcore tag eval english en-test.conllu
+        linearcore tag eval english en-test.conllu --json
+    """
+    from linearcore.runtime import Progress
+
+    with usage_errors():
+        from linearcore.tagging import Tagger
+        from linearcore.tagging.readers import read_sentences
+
+        tagger = Tagger.load(model, check_device(device))
+        sentences = read_sentences(file, tag or tagger.columns, format, check_ids=check_ids)
+    evaluation = tagger.evaluation()
+    with reader_errors(), Progress() as progress:
+        for sentence, tags in progress.track(
+            tagger.tag_sentences(sentences), f"tagging {file_name(file)}", unit="sentences"
+        ):
+            evaluation.add(sentence.words, sentence.tags or [], tags)
+    if as_json:
+        typer.echo(json.dumps(evaluation.to_json(), ensure_ascii=False))
+        return
+
+    from rich.console import Console
+    from rich.text import Text
+
+    from linearcore.tagging import evaluation_report
+
+    console = Console(highlight=False)
+    for part in evaluation_report(evaluation, all_tags):
+        # The summary is not wrapped, so other programs can parse it as one line.
+        console.print(part, soft_wrap=isinstance(part, Text))

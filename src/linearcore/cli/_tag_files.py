@@ -1,0 +1,34 @@
+"""Options and errors of the input files, shared by the `linearcore tag` commands."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from linearcore.cli._usage import UsageError
+
+FILE = "May be compressed (.xz, .gz, .zip); - is standard input."
+FORMAT = "File format: auto, conllu, columns, penn or brown."
+DEVICE = "Torch device, for example cpu or cuda:1."
+CHECK_IDS = "Require consecutive CoNLL-U ids."
+MODEL = "Folder written by `tag train`."
+
+
+def file_name(file: str) -> str:
+    """Returns the name of a file in messages."""
+    return "standard input" if file == "-" else Path(file).name
+
+
+@contextmanager
+def reader_errors() -> Iterator[None]:
+    """Reports errors of the input file, which is read while it is tagged, and exits quietly if the output is closed."""
+    try:
+        yield
+    # Includes ReaderError, and tags that do not fit into the file's columns.
+    except ValueError as error:
+        sys.stdout.flush()
+        raise UsageError(str(error)) from error
+    except BrokenPipeError:
+        # The program that reads the output, such as `head`, has closed it.
+        sys.stderr.close()
+        sys.exit(0)

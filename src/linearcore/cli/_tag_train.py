@@ -1,0 +1,142 @@
+"""The command `linearcore tag train`."""
+
+import inspect
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+from linearcore._torch import is_compiler_error
+from linearcore.cli._tag_files import CHECK_IDS, DEVICE, FILE, FORMAT
+from linearcore.cli._usage import INTERRUPTED, UsageError, check_device, usage_errors
+from linearcore.tagging import Training
+
+if TYPE_CHECKING:
+    from linearcore.tagging import TaggedSentence, TrainingResult
+    from linearcore.tagging.readers import Sentence
+
+#: Number of file options; `--help` lists the options of `Training` after them.
+_NUM_FILE_OPTIONS = 4
+
+
+def _with_training_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Replaces `**training` in the signature of `command`, which typer reads, by one option per field of `Training`."""
+    *parameters, _ = (item.replace(kind=item.KEYWORD_ONLY) for item in inspect.signature(command).parameters.values())
+    types = get_type_hints(Training)
+    training_options = [
+        inspect.Parameter(
+            option.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=option.default,
+            annotation=Annotated[
+                types[option.name],
+                typer.Option(*option.metadata.get("flags", ()), help=option.metadata["help"]),
+            ],
+        )
+        for option in fields(Training)
+    ]
+    parameters[_NUM_FILE_OPTIONS:_NUM_FILE_OPTIONS] = training_options
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return command
+
+
+@_with_training_options
+def train(
+    train: Annotated[str, typer.Option(help=f"Training file. {FILE}")],
+    out: Annotated[Path, typer.Option(help="Folder for the tagger.")],
+    tag: Annotated[
+        str, typer.Option(help="Tag column: upos, xpos, upos+feats, … in CoNLL-U; a 1-based number or last in column files.")
+    ] = "last",
+    dev: Annotated[
+        str | None, typer.Option(help="Validation file for early stopping. Default: every tenth training sentence.")
+    ] = None,
+    device: Annotated[str, typer.Option(help=DEVICE)] = "cpu",
+    format: Annotated[str, typer.Option(help=FORMAT)] = "auto",
+    check_ids: Annotated[bool, typer.Option(help=CHECK_IDS)] = True,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Ignore what --out contains and start again.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    **training: Any,
+) -> None:
+    """Train a tagger and save it.
+
+    If training was interrupted, run the same command again to resume.
+
+    \b
+    Examples
+        linearcore tag train --train en-train.conllu --dev en-dev.conllu --tag xpos --out english
+        linearcore tag train --train la.conllu.xz --tag upos+feats --loss crf --device cuda --out latin
+        linearcore tag train --train la.conllu.xz --tag upos+feats --rank 64 --unary 0.5 --sharpness 4 --out latin
+        linearcore tag train --train ner.txt --tag last --encoder transformer:my-bert --out entities
+    """
+    with usage_errors():
+        from linearcore.tagging.readers import read_sentences
+
+        settings = Training(**training)
+        device = check_device(device)
+        sentences, dev_sentences = _training_data(
+            train, dev, partial(read_sentences, tag=tag, format=format, check_ids=check_ids)
+        )
+    result = _train(sentences, dev_sentences, settings, columns=tag, out=out, device=device, fresh=fresh)
+    _print_result(result, out, len(sentences), len(dev_sentences), as_json)
+
+
+def _training_data(
+    train: str, dev: str | None, read: "Callable[[str], Iterator[Sentence]]"
+) -> "tuple[list[TaggedSentence], list[TaggedSentence]]":
+    """Reads training and validation sentences."""
+    from linearcore.tagging import split_dev
+
+    names = [train] if dev is None else [train, dev]
+    parts: list[list[TaggedSentence]] = [
+        [(sentence.words, sentence.tags or []) for sentence in read(name)] for name in names
+    ]
+    return split_dev(parts[0]) if dev is None else (parts[0], parts[1])
+
+
+def _train(
+    sentences: "list[TaggedSentence]", dev: "list[TaggedSentence]", settings: Training, **options: Any
+) -> "TrainingResult":
+    from linearcore.tagging import StoppedError, train
+
+    try:
+        with usage_errors():
+            return train(sentences, dev, settings, **options)
+    except StoppedError as error:
+        print(f"linearcore: {error}", file=sys.stderr)
+        sys.exit(INTERRUPTED)
+    except Exception as error:
+        if not settings.compiled or not is_compiler_error(error):
+            raise
+        reason = str(error).partition("\n")[0]
+        raise UsageError(f"torch.compile failed ({reason}); train without --compile") from error
+
+
+def _print_result(result: "TrainingResult", out: Path, sentences: int, dev: int, as_json: bool) -> None:
+    tagger = result.tagger
+    values = {
+        "dev_accuracy": tagger.metadata["dev_accuracy"],
+        "tags": len(tagger.vocabulary.tags),
+        "sentences": {"train": sentences, "dev": dev},
+        "epochs": result.history,
+        "settings": tagger.metadata["training"],
+        "resumed": None if result.resumed is None else dict(zip(("epoch", "batch"), result.resumed, strict=True)),
+        "was_finished": result.was_finished,
+        "out": str(out),
+    }
+    if as_json:
+        typer.echo(json.dumps(values, ensure_ascii=False))
+        return
+    if result.was_finished:
+        typer.echo(f"Training is complete: {out} already contains this tagger.")
+    best = max(result.history, key=lambda row: float(row["dev_accuracy"]))
+    typer.echo(
+        f"Validation accuracy {values['dev_accuracy']:.2f} % (epoch {best['epoch']} of {len(result.history)}); "
+        f"{values['tags']} tags, {sentences:,} training sentences, {dev:,} validation sentences."
+    )
+    typer.echo(f"Saved to {out}. Next: linearcore tag eval {out} FILE, or linearcore tag predict {out} FILE.")
