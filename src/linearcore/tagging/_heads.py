@@ -70,7 +70,8 @@ def check_fraction(name: str, value: Any) -> None:
         raise ValueError(complaint(name, "be a fraction in [0, 1)", repr(value), "for example 0.1"))
 
 
-def _check_width(name: str, value: Any) -> None:
+def check_width(name: str, value: Any) -> None:
+    """Raises unless `value` is a beam width, or 0 for exact search."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise ValueError(complaint(name, "be a beam width, or 0 for exact search", repr(value), "for example 16"))
 
@@ -114,7 +115,7 @@ class HeadSettings:
     )
     beam: int | None = _option(
         f"Beam width; 0 is exact search. Default: 0 for up to {MAX_EXACT_TAGS} tags, else {DEFAULT_BEAM}.",
-        _check_width,
+        check_width,
         lambda value: {},
     )
 

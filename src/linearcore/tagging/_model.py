@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from linearcore.tagging._decoding import best_tags
 from linearcore.tagging._heads import HeadSettings
 from linearcore.tagging.encoders import Encoder
 
@@ -58,7 +59,4 @@ class TaggingModel(nn.Module):
     @torch.no_grad()
     def decode(self, mask: Tensor, inputs: Mapping[str, Tensor]) -> Tensor:
         """Returns the best tags (B, L); `IGNORED` where `mask` is False."""
-        emissions = self.emissions(mask, inputs).float()
-        if self.head is None:
-            return emissions.argmax(-1).masked_fill(~mask, IGNORED)
-        return (self.head.beam(emissions, self.beam, mask) if self.beam else self.head.viterbi(emissions, mask))[0]
+        return best_tags(self.head, self.emissions(mask, inputs).float(), mask, self.beam)

@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 
-from linearcore._checks import complaint
 from linearcore.runtime import Checkpoint, Interrupt, Progress, is_store
 from linearcore.tagging._corpus import Corpus, TaggedSentence, digest
 from linearcore.tagging._loop import TrainingLoop
 from linearcore.tagging._model import TaggingModel
+from linearcore.tagging._sentences import training_sentences
 from linearcore.tagging._settings import Training
 from linearcore.tagging._tagger import Tagger
 from linearcore.tagging._vocabulary import Vocabulary
@@ -54,7 +54,7 @@ def train(
     """Trains a tagger; with `out`, saves it, and resumes an interrupted run with the same arguments.
 
     Args:
-        sentences: training sentences as (words, tags).
+        sentences: training sentences: pairs (words, tags), or dicts with "tokens" and "tags".
         dev: validation sentences, for early stopping and the choice of the best epoch.
         settings: training settings; None uses the defaults of `Training`.
         columns: the tag columns, in the syntax of `--tag`; saved with the tagger.
@@ -65,13 +65,14 @@ def train(
         progress: an open progress display; None opens a new one.
 
     Raises:
+        TypeError: if a sentence is neither, or a word or a tag is not a string.
         ValueError: if there are no words, a sentence has different numbers of words and tags, or `out` contains a tagger or
             a checkpoint with other settings or data.
         StoppedError: after SIGINT or SIGTERM, when the checkpoint is saved.
     """
     settings = (settings or Training()).with_defaults()
     folder = None if out is None else Path(out)
-    _check(sentences, dev)
+    sentences, dev = training_sentences("sentences", sentences), training_sentences("dev", dev)
     saved_settings = settings.to_json()
     # Compilation does not change the result, so a run may be resumed with or without it.
     key_settings = {name: value for name, value in saved_settings.items() if name != "compiled"}
@@ -120,16 +121,6 @@ def make_encoder(vocabulary: Vocabulary, settings: Training) -> Encoder:
     from linearcore.tagging.encoders import TransformerEncoder
 
     return TransformerEncoder.from_pretrained(settings.path)
-
-
-def _check(sentences: Sequence[TaggedSentence], dev: Sequence[TaggedSentence]) -> None:
-    for name, part in (("sentences", sentences), ("dev", dev)):
-        if not any(len(words) for words, _ in part):
-            raise ValueError(complaint(name, "have words", "none", "pass tagged sentences"))
-        for index, (words, tags) in enumerate(part):
-            if len(words) != len(tags):
-                got = f"{len(words)} words and {len(tags)} tags in sentence {index}"
-                raise ValueError(complaint(name, "have a tag for each word", got, "correct this sentence"))
 
 
 def _load_finished(checkpoint: Checkpoint, device: str) -> TrainingResult:
