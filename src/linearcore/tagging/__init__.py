@@ -11,6 +11,7 @@ from linearcore.tagging._corpus import Batch, Corpus, TaggedSentence, digest, sp
 from linearcore.tagging._evaluation_report import evaluation_report
 from linearcore.tagging._heads import HEADS, ChainSettings, Head, HeadSettings
 from linearcore.tagging._model import TaggingModel
+from linearcore.tagging._prediction import Prediction, ScoredTags
 from linearcore.tagging._settings import Training
 from linearcore.tagging._steps import Stepper, lr_at, make_optimizer
 from linearcore.tagging._tagger import Tagger
@@ -25,6 +26,8 @@ __all__ = [
     "Corpus",
     "Head",
     "HeadSettings",
+    "Prediction",
+    "ScoredTags",
     "Stepper",
     "StoppedError",
     "TaggedSentence",

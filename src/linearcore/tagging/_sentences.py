@@ -39,13 +39,14 @@ def to_words(name: str, sentence: Any, where: str = "the sentence") -> list[str]
 
 
 def to_sentences(name: str, sentences: Any) -> Iterator[list[str]]:
-    """Yields the words of each sentence; a sentence is what `to_words` accepts.
+    """Returns an iterator over the words of each sentence; a sentence is what `to_words` accepts.
 
     Raises:
-        TypeError: if a sentence or a word is something else; the message has their indices.
+        TypeError: if `sentences` is one sentence; while iterating, if a sentence or a word is not what it should be. The
+            message has their indices.
     """
-    for index, sentence in enumerate(_iterable(name, sentences)):
-        yield to_words(name, sentence, f"sentence {index}")
+    numbered = enumerate(_iterable(name, sentences))
+    return (to_words(name, sentence, f"sentence {index}") for index, sentence in numbered)
 
 
 def to_tagged_sentences(name: str, sentences: Any) -> Iterator[tuple[list[str], list[str]]]:
@@ -60,8 +61,8 @@ def to_tagged_sentences(name: str, sentences: Any) -> Iterator[tuple[list[str], 
         ValueError: if the numbers of words and tags of a sentence differ.
 
     Example:
-        >>> list(to_tagged_sentences("sentences", [(("a", "dog"), ("DET", "NOUN")), {"tokens": ["barks"], "tags": ["VERB"]}]))
-        [(['a', 'dog'], ['DET', 'NOUN']), (['barks'], ['VERB'])]
+        >>> list(to_tagged_sentences("dev", [(("a", "dog"), ("DET", "NOUN")), {"tokens": ["runs"], "tags": ["VERB"]}]))
+        [(['a', 'dog'], ['DET', 'NOUN']), (['runs'], ['VERB'])]
     """
     for index, sentence in enumerate(_iterable(name, sentences)):
         where = f"sentence {index}"
@@ -116,8 +117,8 @@ def _split(name: str, sentence: Any, where: str) -> tuple[Any, Any]:
 
 def _entry(name: str, sentence: Mapping[Any, Any], key: str, where: str, advice: str) -> Any:
     if key not in sentence:
-        got = f"only the keys {', '.join(map(repr, sentence)) or 'of an empty dict'} in {where}"
-        raise TypeError(complaint(name, f"have the key {key!r} in a dict", got, advice))
+        got = f"only the keys {', '.join(map(repr, sentence))}" if sentence else "an empty dict"
+        raise TypeError(complaint(name, f"have the key {key!r} in a dict", f"{got} in {where}", advice))
     return sentence[key]
 
 
@@ -145,5 +146,6 @@ def _describe(item: Any) -> str:
     """Returns a short description for error messages."""
     if isinstance(item, str | bytes):
         text = repr(item)
-        return f"the string {text if len(text) <= 40 else text[:37] + '...'}"
+        kind = "string" if isinstance(item, str) else "bytes"
+        return f"the {kind} {text if len(text) <= 40 else text[:37] + '...'}"
     return repr(item) if item is None or isinstance(item, bool | int | float) else f"an object of type {type(item).__name__}"

@@ -81,8 +81,7 @@ class Tagger:
         Raises:
             TypeError: if a sentence is a string, or a word is not; the message has their indices.
         """
-        for prediction in self.predict(sentences, batch_tokens=batch_tokens):
-            yield prediction.tags
+        return (prediction.tags for prediction in self.predict(sentences, batch_tokens=batch_tokens))
 
     def predict(
         self,
@@ -168,7 +167,7 @@ class Tagger:
     def _decoding(self, **options: Any) -> Decoding:
         return Decoding.of(self.model.head, self.vocabulary.tags, self.model.beam, **options)
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def _predict_batches(
         self, sentences: Sequence[list[str]], decoding: Decoding, batch_tokens: int, first: int = 0
     ) -> list[Prediction]:
@@ -253,7 +252,7 @@ class Tagger:
             settings = stored.settings
             encoder = encoder_class(settings["encoder"]).load(folder / "encoder", stored.documents["encoder"])
             vocabulary = Vocabulary.from_json(stored.documents["vocabulary"])
-            model = TaggingModel(encoder, len(vocabulary.tags), **settings["model"])
+            model = TaggingModel(encoder, vocabulary.tags, **settings["model"])
             model.load_state_dict(stored.tensors)
             tagger = cls(model, vocabulary, settings["columns"], settings["told"])
         except (KeyError, TypeError, ValueError, RuntimeError, OSError) as error:

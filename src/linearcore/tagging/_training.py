@@ -73,6 +73,10 @@ def train(
     settings = (settings or Training()).with_defaults()
     folder = None if out is None else Path(out)
     sentences, dev = training_sentences("sentences", sentences), training_sentences("dev", dev)
+    vocabulary = Vocabulary.of(sentences)
+    if settings.inflate is not None:
+        vocabulary = vocabulary.inflate(settings.inflate, len(TagColumns.parse(columns).indices))
+    settings, note = settings.with_constraints(vocabulary.tags, sentences, dev)
     saved_settings = settings.to_json()
     # Compilation does not change the result, so a run may be resumed with or without it.
     key_settings = {name: value for name, value in saved_settings.items() if name != "compiled"}
@@ -84,16 +88,15 @@ def train(
         return _load_finished(checkpoint, device)
     with torch.random.fork_rng(devices=[torch.device(device)] if torch.device(device).type == "cuda" else []):
         torch.manual_seed(settings.seed)
-        vocabulary = Vocabulary.of(sentences)
-        if settings.inflate is not None:
-            vocabulary = vocabulary.inflate(settings.inflate, len(TagColumns.parse(columns).indices))
         encoder = make_encoder(vocabulary, settings)
-        model = TaggingModel(encoder, len(vocabulary.tags), **settings.head_options())
+        model = TaggingModel(encoder, vocabulary.tags, **settings.head_options())
         tagger = Tagger(model.to(device), vocabulary, columns, {"training": saved_settings, "key": key})
         corpora = [Corpus.of(part, vocabulary, encoder) for part in (sentences, dev)]
         loop = TrainingLoop(tagger, settings, corpora[0], corpora[1], checkpoint, save_every)
         resumed = loop.resume()
         with Progress() if progress is None else nullcontext(progress) as display, Interrupt() as interrupt:
+            if note is not None:
+                display.print(note)
             if resumed is not None:
                 best = "" if loop.state.best < 0 else f"; best validation accuracy so far {loop.state.best:.2f} %"
                 display.print(f"resuming in epoch {resumed[0]} after {resumed[1]} batches{best}")
