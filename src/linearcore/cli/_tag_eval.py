@@ -6,17 +6,18 @@ from typing import Annotated
 
 import typer
 
-from linearcore.cli._tag_files import CHECK_IDS, DEVICE, FILE, FORMAT, MODEL, file_name, reader_errors
+from linearcore.cli._tag_files import CHECK_IDS, COMMENTS, DEVICE, FILE, FORMAT, MODEL, file_name, reader_errors
 from linearcore.cli._usage import check_device, usage_errors
 
 
 def evaluate(
     model: Annotated[Path, typer.Argument(help=MODEL)],
     file: Annotated[str, typer.Argument(help=f"Tagged sentences. {FILE}")],
-    tag: Annotated[str | None, typer.Option(help="Tag column. Default: as in training.")] = None,
+    tag: Annotated[str | None, typer.Option(help="Tag column, or key in JSON lines. Default: as in training.")] = None,
     device: Annotated[str, typer.Option(help=DEVICE)] = "cpu",
     format: Annotated[str, typer.Option(help=FORMAT)] = "auto",
     check_ids: Annotated[bool, typer.Option(help=CHECK_IDS)] = True,
+    comments: Annotated[bool | None, typer.Option(help=COMMENTS)] = None,
     all_tags: Annotated[bool, typer.Option("--all-tags", help="Show all tags instead of the 20 most frequent.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -37,7 +38,10 @@ def evaluate(
         from linearcore.tagging.readers import read_sentences
 
         tagger = Tagger.load(model, check_device(device))
-        sentences = read_sentences(file, tag or tagger.columns, format, check_ids=check_ids)
+        layout = tagger.layout
+        sentences = read_sentences(
+            file, tag or layout.tag_for(format), format, check_ids=check_ids, comments=comments, layout=layout
+        )
     evaluation = tagger.evaluation()
     with reader_errors(), Progress() as progress:
         for sentence, tags in progress.track(
