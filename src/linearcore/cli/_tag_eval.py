@@ -1,6 +1,7 @@
 """The command `linearcore tag eval`."""
 
 import json
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -44,9 +45,11 @@ def evaluate(
         )
     evaluation = tagger.evaluation()
     with reader_errors(), Progress() as progress:
-        for sentence, tags in progress.track(
-            tagger.tag_sentences(sentences), f"tagging {file_name(file)}", unit="sentences"
-        ):
+        first = next(sentences)
+        if tag is None:
+            layout.require_width(first)
+        tagged = tagger.tag_sentences(chain([first], sentences))
+        for sentence, tags in progress.track(tagged, f"tagging {file_name(file)}", unit="sentences"):
             evaluation.add(sentence.words, sentence.tags or [], tags)
     if as_json:
         typer.echo(json.dumps(evaluation.to_json(), ensure_ascii=False))

@@ -70,7 +70,7 @@ class JSONLines(Format):
         return line == "{}" or (line.startswith("{") and line[1:].lstrip().startswith('"'))
 
     def writer(self, tag: str | None) -> SentenceWriter:
-        """Returns a function that writes an object per line; objects that were read from JSON lines keep their other keys."""
+        """Returns a function that writes an object per line; objects of JSON lines keep their other keys."""
         key = tag_key(tag or TAGS)
 
         def write(sentence: Sentence, tags: Sequence[str]) -> str:

@@ -87,7 +87,8 @@ class Layout:
         """
         choices = ", ".join(f"{other.name} ({other.description})" for other in BY_NAME.values() if other.members is None)
         if format.name != self.format:
-            wrong = f"the tagger was trained on the format {self.format}, and this file has another format"
+            looks = "" if format.has_width else f"; it looks like {format.name}"
+            wrong = f"the tagger was trained on the format {self.format}, and this file does not have it{looks}"
             raise ReaderError.at(name, None, wrong, f"pass --format with one of {choices}")
         width = len(split_cells(line)) if format.has_width and line is not None else None
         if self.width is not None and width not in (None, 1, self.width):
@@ -105,13 +106,19 @@ class Layout:
             return None
         if not format.has_width:
             return self.tag
-        width = _width(format, sentence)
-        if width in (None, 1):
-            return None
-        if self.width not in (None, width):
+        self.require_width(sentence)
+        return None if _width(format, sentence) in (None, 1) else self.tag
+
+    def require_width(self, sentence: Sentence) -> None:
+        """Raises if a column file that begins with this sentence has neither the columns of training nor words only.
+
+        Raises:
+            ValueError: with what to pass.
+        """
+        width = _width(BY_NAME[self.format], sentence)
+        if self.width is not None and width not in (None, 1, self.width):
             must = f"be given for a file of {width} columns, because the tagger was trained on {self.width} columns"
             raise ValueError(complaint("tag", must, "none", "pass --tag N, the column for the tags"))
-        return self.tag
 
     def require_tags(self, sentence: Sentence, known: Collection[str], name: str) -> None:
         """Raises if the column of the tags contains no tag in the first sentence of a column file, so it may contain words.

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from importlib.util import find_spec
 from itertools import chain
+from textwrap import shorten
 from typing import Any, cast
 
 from linearcore._checks import complaint
@@ -113,7 +114,7 @@ def make_splitter(language: str) -> Splitter:
     try:
         pipeline = spacy.blank(language)
     except ImportError as error:
-        reason = " ".join(str(error).split())[:150]
+        reason = shorten(str(error), 200, placeholder=" …")
         raise MissingExtraError(f"spaCy requires another package for the language {language!r}: {reason}") from None
     pipeline.add_pipe("sentencizer")
     pipeline.max_length = 2**31
