@@ -7,6 +7,8 @@ from typing import Any, ClassVar, Self
 
 from torch import Tensor, nn
 
+from linearcore.tagging._vocabulary import Vocabulary
+
 #: Features of one sentence: tensors on the CPU; their shapes depend on the encoder.
 WordFeatures = tuple[Tensor, ...]
 
@@ -24,11 +26,33 @@ class Encoder(nn.Module, ABC):
 
     Attributes:
         kind: name of the encoder in saved models and on the command line.
+        takes_path: whether `--encoder` names a pre-trained model: "kind:PATH" instead of "kind".
+        settings: the fields of `Training` that only some encoders take and this one does.
+        default_lr, default_batch_tokens, default_epochs: defaults of the fields `lr`, `batch_tokens` and `epochs`.
+        has_few_shapes: whether batches of the same padded size have inputs of the same shapes, so that training steps can
+            be replayed as CUDA graphs.
         width: size of a hidden state.
     """
 
     kind: ClassVar[str]
+    takes_path: ClassVar[bool] = False
+    settings: ClassVar[tuple[str, ...]] = ()
+    default_lr: ClassVar[float]
+    default_batch_tokens: ClassVar[int]
+    default_epochs: ClassVar[int]
+    has_few_shapes: ClassVar[bool] = False
     width: int
+
+    @classmethod
+    @abstractmethod
+    def from_settings(cls, vocabulary: Vocabulary, path: str = "", **settings: Any) -> Self:
+        """Returns a new encoder for training.
+
+        Args:
+            vocabulary: words and tags of the training sentences.
+            path: the pre-trained model, if `takes_path`.
+            settings: values for the names in `cls.settings`; a name that is missing has the encoder's default.
+        """
 
     @abstractmethod
     def featurize(self, words: Sequence[str]) -> WordFeatures:

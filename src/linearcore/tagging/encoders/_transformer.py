@@ -10,6 +10,7 @@ from torch import Tensor
 from linearcore._checks import complaint
 from linearcore._extras import require
 from linearcore.tagging._pretrained import empty_encoder, one_line_errors, pretrained_encoder, pretrained_tokenizer
+from linearcore.tagging._vocabulary import Vocabulary
 from linearcore.tagging.encoders._encoder import Encoder, WordFeatures
 from linearcore.tagging.encoders._rows import Rows, collate_rows, cut_into_rows
 
@@ -38,6 +39,9 @@ class TransformerEncoder(Encoder):
     """
 
     kind = "transformer"
+    takes_path = True
+    # Fine-tuning needs a smaller learning rate and fewer epochs than training from scratch.
+    default_lr, default_batch_tokens, default_epochs = 1e-4, 1600, 4
 
     def __init__(
         self, model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast", *, max_length: int | None = None
@@ -68,6 +72,10 @@ class TransformerEncoder(Encoder):
             ValueError: if there is no such model, or its tokenizer is not fast.
         """
         return cls(pretrained_encoder(path), pretrained_tokenizer(path), max_length=max_length)
+
+    @classmethod
+    def from_settings(cls, vocabulary: Vocabulary, path: str = "", **settings: Any) -> Self:
+        return cls.from_pretrained(path, **settings)
 
     def featurize(self, words: Sequence[str]) -> WordFeatures:
         """Returns the token ids of all rows, the lengths of the rows, and the position of each word's first sub-word."""

@@ -43,6 +43,10 @@ class CoNLLU(Format):
         columns = None if options.tag is None else TagColumns.parse(options.tag)
         return conllu(lines, name, columns, options.check_ids)
 
+    def columns(self, tag: str) -> str:
+        """Returns the names of the columns."""
+        return str(TagColumns.parse(tag).conllu_names())
+
     def recognises(self, line: str) -> bool:
         """Whether the line is a comment that CoNLL-U defines, or has ten cells and an id."""
         cells = line.split("\t")

@@ -57,7 +57,6 @@ class Format(ABC):
         output: the format in which its sentences are written by default; a format that can be written names itself.
         options: the fields of `ReadOptions` that it uses, besides `tag`.
         has_width: whether files may have any number of columns.
-        has_tag_columns: whether `tag` has the syntax of `TagColumns`.
         file_names: matches names of files that must have this format, if there is such a convention.
         members: for a corpus that is a zip archive, which of its files are read.
     """
@@ -67,7 +66,6 @@ class Format(ABC):
     output: ClassVar[str]
     options: ClassVar[frozenset[str]] = frozenset()
     has_width: ClassVar[bool] = False
-    has_tag_columns: ClassVar[bool] = True
     file_names: ClassVar[re.Pattern[str] | None] = None
     members: ClassVar[CorpusMembers | None] = None
 
@@ -86,6 +84,10 @@ class Format(ABC):
         Raises:
             ReaderError: with file and line, if the text is malformed.
         """
+
+    def columns(self, tag: str) -> str:
+        """Returns the tag columns in the syntax of `TagColumns`, by their names if the format has names for all columns."""
+        return tag
 
     def recognises(self, line: str) -> bool:
         """Whether a file that begins with this line, or with comments and this line, has this format."""

@@ -29,7 +29,6 @@ class JSONLines(Format):
     name = "jsonl"
     description = "JSON lines"
     output = "jsonl"
-    has_tag_columns = False
     file_names = re.compile(r".*\.(jsonl|ndjson)(\.\w+)?", re.IGNORECASE | re.DOTALL)
 
     def check_tag(self, tag: str, file: str) -> None:
@@ -63,6 +62,10 @@ class JSONLines(Format):
                 if not words:
                     continue
             yield Sentence(words, tags, [line], [], number, self.name)
+
+    def columns(self, tag: str) -> str:
+        """Returns "last", because an object has no columns."""
+        return LAST_NAMES[0]
 
     def recognises(self, line: str) -> bool:
         """Whether the line is a JSON object or begins like one with a key."""

@@ -68,7 +68,7 @@ class Layout:
     @property
     def columns(self) -> str:
         """The tag columns in the syntax of `TagColumns`; "last" if the format has no columns."""
-        return self.tag if BY_NAME[self.format].has_tag_columns else LAST_NAMES[0]
+        return BY_NAME[self.format].columns(self.tag)
 
     def tag_for(self, format: str) -> str:
         """Returns the `tag` for reading files in a format: as in training, or the default for another format."""

@@ -72,6 +72,15 @@ class TagColumns:
             wrong = f"words in the format {format} have one tag, and there is no column {self}"
             raise ReaderError.at(file, None, wrong, "pass 'tag'")
 
+    def conllu_names(self) -> "TagColumns":
+        """Returns the same columns of a CoNLL-U file, each by its name.
+
+        Example:
+            >>> str(TagColumns.parse("4+feats").conllu_names())
+            'upos+feats'
+        """
+        return TagColumns(tuple(CONLLU_NAMES[index] for index in self.indices), self.indices)
+
     def join(self, values: Sequence[str]) -> str:
         """Returns the tag for the values of the columns."""
         return " ".join(values)
