@@ -16,7 +16,7 @@ from linearcore.tagging._model import TaggingModel
 from linearcore.tagging._settings import Training
 from linearcore.tagging._tagger import Tagger
 from linearcore.tagging._vocabulary import Vocabulary
-from linearcore.tagging.readers import TagColumns
+from linearcore.tagging.readers import Layout, TagColumns
 
 _ADVICE = "pass --fresh (fresh=True) to start again, or use another --out"
 
@@ -44,6 +44,7 @@ def train(
     settings: Training | None = None,
     *,
     columns: str = "tag",
+    layout: Layout | None = None,
     out: str | Path | None = None,
     device: str = "cpu",
     fresh: bool = False,
@@ -57,6 +58,7 @@ def train(
         dev: validation sentences, for early stopping and the choice of the best epoch.
         settings: training settings; None uses the defaults of `Training`.
         columns: the tag columns, in the syntax of `--tag`; saved with the tagger.
+        layout: the format of the training files, saved with the tagger, so `tag predict` refuses other formats.
         out: folder for the tagger and, during training, for the checkpoint.
         device: torch device.
         fresh: ignore what `out` contains and start again.
@@ -87,7 +89,7 @@ def train(
             vocabulary = vocabulary.inflate(settings.inflate, len(TagColumns.parse(columns).indices))
         encoder = settings.make_encoder(vocabulary)
         model = TaggingModel(encoder, len(vocabulary.tags), **settings.head_options())
-        tagger = Tagger(model.to(device), vocabulary, columns, {"training": saved_settings, "key": key})
+        tagger = Tagger(model.to(device), vocabulary, columns, {"training": saved_settings, "key": key}, layout)
         corpora = [Corpus.of(part, vocabulary, encoder) for part in (sentences, dev)]
         loop = TrainingLoop(tagger, settings, corpora[0], corpora[1], checkpoint, save_every)
         resumed = loop.resume()
