@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from linearcore.runtime._folder_lock import FolderLock
 from linearcore.runtime._store import CHECKPOINT_FOLDER, StoreError, group_tensors, is_store, read_store, write_store
 
 Restored = TypeVar("Restored")
@@ -31,6 +32,10 @@ class Checkpoint:
     kind: str
     key: Mapping[str, Any]
     advice: str
+
+    def lock(self) -> FolderLock:
+        """Returns the lock of the result folder, which a run must hold from before `resume` until its end."""
+        return FolderLock(self.out)
 
     def save(self, state: Mapping[str, Any], **tensors: Mapping[str, Tensor]) -> None:
         """Replaces the saved state by JSON values and groups of tensors."""
