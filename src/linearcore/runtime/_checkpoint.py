@@ -61,6 +61,17 @@ class Checkpoint:
             message = f"{self._folder} must be a {self.kind} of this version, got one of {versions} ({reason})"
             raise StoreError(f"{message}; {self.advice}") from None
 
+    def load_finished(self, load: Callable[[Path], Restored]) -> Restored:
+        """Returns `load(out)`, the finished result; to the message about a damaged folder the advice is added.
+
+        Raises:
+            StoreError: if `load` raises it.
+        """
+        try:
+            return load(self.out)
+        except StoreError as error:
+            raise StoreError(f"{error}, or {self.advice}") from None
+
     def require_same(self, what: str, saved: Mapping[str, Any], key: Mapping[str, Any] | None = None) -> None:
         """Raises ValueError if the key `saved` differs from `key`; `what` describes the saved run in the message."""
         names = differences(self.key if key is None else key, saved)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from linearcore._checks import complaint
-from linearcore.runtime import Checkpoint, Interrupt, Progress, StoreError, is_store
+from linearcore.runtime import Checkpoint, Interrupt, Progress, is_store
 from linearcore.tagging._corpus import Corpus, TaggedSentence, digest
 from linearcore.tagging._loop import TrainingLoop
 from linearcore.tagging._model import TaggingModel
@@ -117,9 +117,6 @@ def _check(sentences: Sequence[TaggedSentence], dev: Sequence[TaggedSentence]) -
 
 def _load_finished(checkpoint: Checkpoint, device: str) -> TrainingResult:
     """Loads the tagger in the folder; raises if it was trained with other settings or data."""
-    try:
-        tagger = Tagger.load(checkpoint.out, device)
-    except StoreError as error:
-        raise StoreError(f"{error}, or {_ADVICE}") from None
+    tagger = checkpoint.load_finished(lambda folder: Tagger.load(folder, device))
     checkpoint.require_same("a finished tagger", tagger.metadata.get("key", {}))
     return TrainingResult(tagger, tagger.metadata["history"], resumed=None, was_finished=True)

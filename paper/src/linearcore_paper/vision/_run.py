@@ -119,7 +119,8 @@ class Run:
         self._lock = None if self._checkpoint is None else self._checkpoint.lock()
         self._fresh = fresh
         if self._checkpoint is not None and not fresh and is_store(self._checkpoint.out):
-            self._result = replace(Trained.load(self._checkpoint.out, self.device), was_finished=True)
+            result = self._checkpoint.load_finished(lambda folder: Trained.load(folder, self.device))
+            self._result = replace(result, was_finished=True)
             self._checkpoint.require_same("a finished run", self._result.key)
 
     @property
