@@ -1,15 +1,20 @@
-"""Encoders that compute hidden states of words: `BiLSTM`, `TransformerEncoder`, and their base class `Encoder`."""
+"""Encoders that compute hidden states of words: `BiLSTM`, `TransformerEncoder`, and their base class `Encoder`.
+
+`spelling` and `cut_into_rows` compute their inputs without torch.
+"""
 
 from typing import TYPE_CHECKING, Any
 
 from linearcore._checks import one_of
 from linearcore.tagging.encoders._bilstm import BiLSTM
+from linearcore.tagging.encoders._cutting import cut_into_rows
 from linearcore.tagging.encoders._encoder import Encoder, WordFeatures
+from linearcore.tagging.encoders._spelling import spelling
 
 if TYPE_CHECKING:
     from linearcore.tagging.encoders._transformer import TransformerEncoder
 
-__all__ = ["BiLSTM", "Encoder", "TransformerEncoder", "WordFeatures", "encoder_class"]
+__all__ = ["BiLSTM", "Encoder", "TransformerEncoder", "WordFeatures", "cut_into_rows", "encoder_class", "spelling"]
 
 
 def encoder_class(kind: str) -> type[Encoder]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -49,6 +49,7 @@ class BiLSTM(Encoder):
     """
 
     kind = "bilstm"
+    input_axes: ClassVar = {"words": ("batch", "length"), "spelling": ("batch", "length")}
     hiding: Tensor
 
     def __init__(
@@ -127,6 +128,11 @@ class BiLSTM(Encoder):
 
     def save(self, folder: Path) -> dict[str, Any]:
         return dict(self._settings)
+
+    def lookup(self) -> dict[str, Any]:
+        """Returns the words from `first_word` on, the number of unknown words, and the buckets; None without spelling."""
+        buckets = None if self.spelling is None else self.buckets
+        return {"words": list(self._word_ids), "first_word": _FIRST_WORD, "unknown": UNKNOWN, "buckets": buckets}
 
     @classmethod
     def load(cls, folder: Path, settings: dict[str, Any]) -> Self:

@@ -1,7 +1,7 @@
 """Base class of the encoders."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -24,10 +24,12 @@ class Encoder(nn.Module, ABC):
 
     Attributes:
         kind: name of the encoder in saved models and on the command line.
+        input_axes: names of the axes of each input of `forward` that depend on the batch, for `Tagger.export`.
         width: size of a hidden state.
     """
 
     kind: ClassVar[str]
+    input_axes: ClassVar[Mapping[str, tuple[str, ...]]]
     width: int
 
     @abstractmethod
@@ -41,6 +43,10 @@ class Encoder(nn.Module, ABC):
     @abstractmethod
     def save(self, folder: Path) -> dict[str, Any]:
         """Writes files other than weights, such as a tokenizer, into `folder`; returns JSON values for `load`."""
+
+    @abstractmethod
+    def lookup(self) -> dict[str, Any]:
+        """Returns JSON values from which `linearcore.tagging.export.make_inputs` computes the inputs without torch."""
 
     @classmethod
     @abstractmethod
