@@ -118,8 +118,8 @@ class Tagger:
         written to a JSON file beside it, and a script that runs the graph to a Python file. `ExportedTagger` runs it, too.
 
         Args:
-            path: MODEL.onnx for ONNX, which needs onnx and onnxscript, or MODEL.pt2 for torch.export. MODEL.json and MODEL.py
-                are written beside it.
+            path: MODEL.onnx for ONNX, which needs onnx and onnxscript, or MODEL.pt2 for torch.export. The other two files
+                are MODEL.json and MODEL.py.
 
         Raises:
             ValueError: if `path` has another ending.

@@ -92,13 +92,13 @@ def export_tagger(tagger: "Tagger", path: str | Path) -> ExportedFiles:
 def _trace(tagger: "Tagger") -> tuple[torch.export.ExportedProgram, list[str]]:
     """Returns the exported program and the names of its inputs; batch size, length and sub-words are dynamic."""
     mask, inputs = _example(tagger)
-    axes = tagger.model.encoder.input_axes
-    dims = {name: torch.export.Dim(name) for names in axes.values() for name in names}
-    shapes = {name: dict(enumerate(dims[axis] for axis in axes[name])) for name in inputs}
+    axes = {"mask": ("batch", "length"), **tagger.model.encoder.input_axes}
+    # DYNAMIC raises if tracing fixes a size. It finds out by itself which sizes are equal, and their largest values.
+    shapes = {name: dict.fromkeys(range(len(axes[name])), torch.export.Dim.DYNAMIC) for name in ("mask", *inputs)}
     program = torch.export.export(
         TaggerGraph(tagger.model, list(inputs)),
         (mask, *inputs.values()),
-        dynamic_shapes={"mask": {0: dims["batch"], 1: dims["length"]}, "inputs": tuple(shapes.values())},
+        dynamic_shapes={"mask": shapes.pop("mask"), "inputs": tuple(shapes.values())},
         strict=False,
     )
     return program, ["mask", *inputs]

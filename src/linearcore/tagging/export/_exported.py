@@ -109,7 +109,7 @@ def _load_torch(path: Path) -> Callable[[dict[str, Any]], Any]:
 
 
 def main(path: str | Path) -> None:
-    """Tags sentences from standard input, one per line, words separated by spaces; prints the tags of each, separated by tabs."""
+    """Tags sentences from standard input, one per line, words separated by spaces; prints tags separated by tabs."""
     tagger = ExportedTagger(path)
     sentences = (line.split() for line in sys.stdin)
     for tags in tagger.tag_all(sentences):

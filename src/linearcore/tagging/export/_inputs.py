@@ -77,7 +77,7 @@ def _transformer_inputs(lookup: dict[str, Any]) -> MakeInputs:
         settings = lookup["before"], lookup["after"], lookup["max_tokens"]
         cut = [cut_into_rows(pieces(words), *settings) for words in sentences]
         rows = [row for sentence_rows, _ in cut for row in sentence_rows]
-        width = max(1, *map(len, rows))
+        width = max(2, *map(len, rows))  # Some encoders cannot be traced for rows of one sub-word.
         input_ids = np.full((len(rows), width), lookup["padding"], dtype=np.int64)
         attention_mask = np.zeros((len(rows), width), dtype=np.int64)
         index = np.zeros((len(sentences), length), dtype=np.int64)
