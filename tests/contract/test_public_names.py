@@ -103,7 +103,7 @@ def test_public_names_are_these():
         "centered_log_weight", "controlled_estimate", "log_similarity_mass", "mean_score", "pair_estimate",
         "pair_log_weight", "sequence_scores",
     }  # fmt: skip
-    assert set(encoders.__all__) == {"BiLSTM", "Encoder", "WordFeatures", "TransformerEncoder", "encoder_class"}
+    assert set(encoders.__all__) == {"ENCODERS", "BiLSTM", "Encoder", "WordFeatures", "TransformerEncoder", "encoder_class"}
     names = {"FORMATS", "ReaderError", "Sentence", "TagColumns", "columns_for", "read_sentences", "write_sentence"}
     assert set(readers.__all__) == names
     assert set(vision.__all__) == {

@@ -9,6 +9,7 @@ on them. `HEADS` lists the heads; `HeadSettings` and `ChainSettings` hold their 
 from linearcore.runtime import StoppedError
 from linearcore.tagging._batches import Bucket
 from linearcore.tagging._corpus import Batch, Corpus, TaggedSentence, digest, split_dev
+from linearcore.tagging._evaluation import Evaluation
 from linearcore.tagging._evaluation_report import evaluation_report
 from linearcore.tagging._heads import HEADS, ChainSettings, Head, HeadSettings
 from linearcore.tagging._model import TaggingModel
@@ -25,6 +26,7 @@ __all__ = [
     "Bucket",
     "ChainSettings",
     "Corpus",
+    "Evaluation",
     "ExportedTagger",
     "Head",
     "HeadSettings",

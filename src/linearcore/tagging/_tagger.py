@@ -89,13 +89,26 @@ class Tagger:
         for chunk in _chunks(sentences):
             yield from zip(chunk, self._predict([sentence.words for sentence in chunk], batch_tokens), strict=True)
 
-    def evaluation(self) -> Evaluation:
-        """Returns an empty `Evaluation` with the training vocabulary."""
-        return Evaluation(self.vocabulary.word_numbers, self.vocabulary.tag_numbers)
+    def evaluation(self, columns: str | None = None) -> Evaluation:
+        """Returns an empty `Evaluation` with the training vocabulary.
 
-    def evaluate(self, sentences: Iterable[Sentence]) -> Evaluation:
-        """Compares predicted tags with the tags of the sentences."""
-        evaluation = self.evaluation()
+        Args:
+            columns: columns of the gold tags, in the syntax of `--tag`: some or all of those that the tagger predicts. None
+                for all of them.
+
+        Raises:
+            ValueError: if the tagger does not predict a column.
+        """
+        return Evaluation(
+            self.vocabulary.word_numbers,
+            self.vocabulary.tag_numbers,
+            columns=self.columns if columns is None else columns,
+            predicted_columns=self.columns,
+        )
+
+    def evaluate(self, sentences: Iterable[Sentence], columns: str | None = None) -> Evaluation:
+        """Compares predicted tags with the tags of the sentences; `columns` as in `evaluation`."""
+        evaluation = self.evaluation(columns)
         for sentence, tags in self.tag_sentences(sentences):
             evaluation.add(sentence.words, sentence.tags or [], tags)
         return evaluation

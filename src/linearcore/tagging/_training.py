@@ -16,7 +16,6 @@ from linearcore.tagging._model import TaggingModel
 from linearcore.tagging._settings import Training
 from linearcore.tagging._tagger import Tagger
 from linearcore.tagging._vocabulary import Vocabulary
-from linearcore.tagging.encoders import BiLSTM, Encoder
 from linearcore.tagging.readers import TagColumns
 
 _ADVICE = "pass --fresh (fresh=True) to start again, or use another --out"
@@ -86,7 +85,7 @@ def train(
         vocabulary = Vocabulary.of(sentences)
         if settings.inflate is not None:
             vocabulary = vocabulary.inflate(settings.inflate, len(TagColumns.parse(columns).indices))
-        encoder = make_encoder(vocabulary, settings)
+        encoder = settings.make_encoder(vocabulary)
         model = TaggingModel(encoder, len(vocabulary.tags), **settings.head_options())
         tagger = Tagger(model.to(device), vocabulary, columns, {"training": saved_settings, "key": key})
         corpora = [Corpus.of(part, vocabulary, encoder) for part in (sentences, dev)]
@@ -104,24 +103,6 @@ def train(
     return TrainingResult(tagger, loop.state.history, resumed)
 
 
-def make_encoder(vocabulary: Vocabulary, settings: Training) -> Encoder:
-    """Returns a new encoder for the settings."""
-    if settings.kind == BiLSTM.kind:
-        return BiLSTM(
-            vocabulary.words,
-            vocabulary.counts,
-            characters=settings.characters,
-            embedding=settings.embedding,
-            hidden=settings.hidden,
-            layers=settings.layers,
-            dropout=settings.dropout,
-            buckets=_buckets(len(vocabulary.words)),
-        )
-    from linearcore.tagging.encoders import TransformerEncoder
-
-    return TransformerEncoder.from_pretrained(settings.path)
-
-
 def _check(sentences: Sequence[TaggedSentence], dev: Sequence[TaggedSentence]) -> None:
     for name, part in (("sentences", sentences), ("dev", dev)):
         if not any(len(words) for words, _ in part):
@@ -137,8 +118,3 @@ def _load_finished(checkpoint: Checkpoint, device: str) -> TrainingResult:
     tagger = Tagger.load(checkpoint.out, device)
     checkpoint.require_same("a finished tagger", tagger.metadata.get("key", {}))
     return TrainingResult(tagger, tagger.metadata["history"], resumed=None, was_finished=True)
-
-
-def _buckets(words: int) -> int:
-    """Returns the size of the spelling table: about the number of different prefixes and suffixes, between 2¹⁰ and 2¹⁶."""
-    return min(2**16, max(2**10, 1 << (8 * words - 1).bit_length()))

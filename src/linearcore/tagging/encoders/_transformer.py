@@ -11,6 +11,7 @@ from torch import Tensor
 from linearcore._checks import complaint
 from linearcore._extras import require
 from linearcore.tagging._pretrained import empty_encoder, one_line_errors, pretrained_encoder, pretrained_tokenizer
+from linearcore.tagging._vocabulary import Vocabulary
 from linearcore.tagging.encoders._cutting import cut_into_rows
 from linearcore.tagging.encoders._encoder import Encoder, WordFeatures
 from linearcore.tagging.encoders._rows import Rows, collate_rows, to_tensors
@@ -40,6 +41,9 @@ class TransformerEncoder(Encoder):
     """
 
     kind = "transformer"
+    takes_path = True
+    # Fine-tuning needs a smaller learning rate and fewer epochs than training from scratch.
+    default_lr, default_batch_tokens, default_epochs = 1e-4, 1600, 4
     input_axes: ClassVar = {
         "input_ids": ("rows", "pieces"), "attention_mask": ("rows", "pieces"), "index": ("batch", "length"),
     }  # fmt: skip
@@ -73,6 +77,10 @@ class TransformerEncoder(Encoder):
             ValueError: if there is no such model, or its tokenizer is not fast.
         """
         return cls(pretrained_encoder(path), pretrained_tokenizer(path), max_length=max_length)
+
+    @classmethod
+    def from_settings(cls, vocabulary: Vocabulary, path: str = "", **settings: Any) -> Self:
+        return cls.from_pretrained(path, **settings)
 
     def featurize(self, words: Sequence[str]) -> WordFeatures:
         """Returns the token ids of all rows, the lengths of the rows, and the position of each word's first sub-word."""

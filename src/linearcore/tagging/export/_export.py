@@ -63,19 +63,6 @@ def export_tagger(tagger: "Tagger", path: str | Path) -> ExportedFiles:
     is_onnx = SUFFIXES[path.suffix] == "onnx"
     if is_onnx:
         require("onnx", "onnxscript", extra=None)
-    files = ExportedFiles(path, path.with_suffix(".json"), path.with_suffix(".py"), OPSET if is_onnx else None)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with _quiet(), torch.no_grad():
-        program, names = _trace(tagger)
-        if is_onnx:
-            # Weights above 2 GB would need a second file; `external_data` then writes one beside the model.
-            onnx_program = torch.onnx.export(
-                program, input_names=names, output_names=["tags"], opset_version=OPSET, dynamo=True, verbose=False
-            )
-            assert onnx_program is not None
-            onnx_program.save(str(path), external_data=False)
-        else:
-            torch.export.save(program, path)
     encoder = tagger.model.encoder
     contents = {
         "format": FORMAT,
@@ -84,6 +71,18 @@ def export_tagger(tagger: "Tagger", path: str | Path) -> ExportedFiles:
         "encoder": encoder.kind,
         "lookup": encoder.lookup(),
     }
+    files = ExportedFiles(path, path.with_suffix(".json"), path.with_suffix(".py"), OPSET if is_onnx else None)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _quiet(), torch.no_grad():
+        program, names = _trace(tagger)
+        if is_onnx:
+            onnx_program = torch.onnx.export(
+                program, input_names=names, output_names=["tags"], opset_version=OPSET, dynamo=True, verbose=False
+            )
+            assert onnx_program is not None
+            onnx_program.save(str(path), external_data=False)
+        else:
+            torch.export.save(program, path)
     files.lookup.write_text(json.dumps(contents), "utf-8")
     files.script.write_text(script_source(path.name), "utf-8")
     return files

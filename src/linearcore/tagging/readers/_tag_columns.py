@@ -71,6 +71,15 @@ class TagColumns:
         """The tag of a word for which all columns are _."""
         return self.join(["_"] * len(self.indices))
 
+    def conllu_names(self) -> "TagColumns":
+        """Returns the same columns of a CoNLL-U file, each by its name.
+
+        Example:
+            >>> str(TagColumns.parse("4+feats").conllu_names())
+            'upos+feats'
+        """
+        return TagColumns(tuple(CONLLU_NAMES[index] for index in self.indices), self.indices)
+
     def join(self, values: Sequence[str]) -> str:
         """Returns the tag for the values of the columns."""
         return " ".join(values)
