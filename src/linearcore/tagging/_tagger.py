@@ -1,31 +1,28 @@
 """A trained tagger: prediction, evaluation, saving and loading."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
 
-from linearcore._checks import complaint
 from linearcore.runtime import StoreError, read_store, write_store
-from linearcore.tagging._batches import batches_by_length
 from linearcore.tagging._evaluation import Evaluation
-from linearcore.tagging._heads import check_count
 from linearcore.tagging._model import TaggingModel
-from linearcore.tagging._prediction import Decoding, Prediction
+from linearcore.tagging._prediction import Prediction
+from linearcore.tagging._predictor import BATCH_TOKENS, Predictor
 from linearcore.tagging._sentences import to_sentences, to_tagged_sentences, to_words
 from linearcore.tagging._vocabulary import Vocabulary
 from linearcore.tagging.encoders import encoder_class
-from linearcore.tagging.readers import Sentence
+from linearcore.tagging.readers import Layout, Sentence
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+    from linearcore.tagging.export import ExportedFiles
+    from linearcore.tagging.hugging_face import ChainForTokenClassification
 
 KIND = "tagger"
-#: Number of sentences read at a time and sorted into batches of similar length; it bounds the memory.
-_CHUNK_SENTENCES = 512
-#: Default batch size in words.
-_BATCH_TOKENS = 4096
-
-Item = TypeVar("Item")
 
 
 class Tagger:
@@ -36,6 +33,7 @@ class Tagger:
         vocabulary: words and tags of the training sentences.
         columns: the tag columns of a file, in the syntax of `--tag`.
         metadata: training settings and results, as JSON values.
+        layout: the format of the training files; None infers it from `columns`: CoNLL-U for its column names, else columns.
 
     Example:
         >>> from linearcore.tagging.encoders import BiLSTM
@@ -46,12 +44,18 @@ class Tagger:
     """
 
     def __init__(
-        self, model: TaggingModel, vocabulary: Vocabulary, columns: str, metadata: Mapping[str, Any] | None = None
+        self,
+        model: TaggingModel,
+        vocabulary: Vocabulary,
+        columns: str,
+        metadata: Mapping[str, Any] | None = None,
+        layout: Layout | None = None,
     ) -> None:
         self.model = model
         self.vocabulary = vocabulary
         self.columns = columns
         self.metadata = dict(metadata or {})
+        self.layout = layout or Layout.of_columns(columns)
 
     @property
     def device(self) -> torch.device:
@@ -69,9 +73,9 @@ class Tagger:
         Raises:
             TypeError: if `words` is a string, or a word is not.
         """
-        return self._predict_batches([to_words("words", words)], self._decoding(), 1)[0].tags
+        return self._predictor().predict([to_words("words", words)])[0].tags
 
-    def tag_all(self, sentences: Iterable[Iterable[str]], batch_tokens: int = _BATCH_TOKENS) -> Iterator[list[str]]:
+    def tag_all(self, sentences: Iterable[Iterable[str]], batch_tokens: int = BATCH_TOKENS) -> Iterator[list[str]]:
         """Yields the tags of each sentence, in order. The input is streamed, so memory does not grow with it.
 
         Args:
@@ -91,7 +95,7 @@ class Tagger:
         margin: bool = False,
         kbest: int = 1,
         beam: int | None = None,
-        batch_tokens: int = _BATCH_TOKENS,
+        batch_tokens: int = BATCH_TOKENS,
     ) -> Iterator[Prediction]:
         """Yields the prediction of each sentence, in order. The input is streamed, as in `tag_all`.
 
@@ -106,109 +110,112 @@ class Tagger:
         Raises:
             TypeError: if a sentence is a string, or a word is not; the message has their indices.
             ValueError: if an option is out of range, or no allowed sequence of tags exists for a sentence.
-        """
-        decoding = self._decoding(confidences=confidences, margin=margin, kbest=kbest, beam=beam)
-        check_count("batch_tokens", batch_tokens)
-        return (
-            prediction
-            for first, chunk in _chunks(to_sentences("sentences", sentences))
-            for prediction in self._predict_batches(chunk, decoding, batch_tokens, first)
-        )
 
-    def predict_sentences(
-        self, sentences: Iterable[Sentence], *, batch_tokens: int = _BATCH_TOKENS, **options: Any
-    ) -> Iterator[tuple[Sentence, Prediction]]:
+        Example:
+            >>> from linearcore.tagging.encoders import BiLSTM
+            >>> vocabulary = Vocabulary.of([(["a", "cat"], ["DET", "NOUN"])])
+            >>> tagger = Tagger(TaggingModel(BiLSTM(vocabulary.words), 2), vocabulary, "upos")
+            >>> prediction = next(tagger.predict([["a", "dog"]], confidences=True, kbest=3))
+            >>> len(prediction.tags), len(prediction.confidences), len(prediction.kbest), prediction.margin
+            (2, 2, 3, None)
+        """
+        predictor = self._predictor(
+            confidences=confidences, margin=margin, kbest=kbest, beam=beam, batch_tokens=batch_tokens
+        )
+        pairs = predictor.stream(to_sentences("sentences", sentences), lambda words: words)
+        return (prediction for _, prediction in pairs)
+
+    def predict_sentences(self, sentences: Iterable[Sentence], **options: Any) -> Iterator[tuple[Sentence, Prediction]]:
         """Yields each sentence with its prediction, for sentences from `linearcore.tagging.readers`.
 
-        Options and errors as in `predict`.
+        Args:
+            sentences: the sentences.
+            options: those of `predict`, and `buffered`, as in `tag_sentences`.
         """
-        decoding = self._decoding(**options)
-        check_count("batch_tokens", batch_tokens)
-        return (
-            pair
-            for first, chunk in _chunks(sentences)
-            for pair in zip(
-                chunk,
-                self._predict_batches([sentence.words for sentence in chunk], decoding, batch_tokens, first),
-                strict=True,
-            )
-        )
+        return self._predictor(**options).stream(sentences, lambda sentence: sentence.words)
 
     def tag_sentences(
-        self, sentences: Iterable[Sentence], batch_tokens: int = _BATCH_TOKENS
+        self, sentences: Iterable[Sentence], batch_tokens: int = BATCH_TOKENS, *, buffered: bool = True
     ) -> Iterator[tuple[Sentence, list[str]]]:
-        """Yields each sentence with its predicted tags, for sentences from `linearcore.tagging.readers`."""
-        for sentence, prediction in self.predict_sentences(sentences, batch_tokens=batch_tokens):
-            yield sentence, prediction.tags
+        """Yields each sentence with its predicted tags, for sentences from `linearcore.tagging.readers`.
 
-    def evaluation(self) -> Evaluation:
-        """Returns an empty `Evaluation` with the training vocabulary."""
-        return Evaluation(self.vocabulary.word_numbers, self.vocabulary.tag_numbers)
+        Args:
+            sentences: the sentences.
+            batch_tokens: batch size in words, padding included.
+            buffered: read some hundred sentences and tag them in batches of similar length. False tags each sentence as soon
+                as it is read, which is slower.
+        """
+        pairs = self.predict_sentences(sentences, batch_tokens=batch_tokens, buffered=buffered)
+        return ((sentence, prediction.tags) for sentence, prediction in pairs)
 
-    def evaluate(self, sentences: Iterable[Any]) -> Evaluation:
+    def evaluation(self, columns: str | None = None) -> Evaluation:
+        """Returns an empty `Evaluation` with the training vocabulary.
+
+        Args:
+            columns: columns of the gold tags, in the syntax of `--tag`: some or all of those that the tagger predicts. None
+                for all of them.
+
+        Raises:
+            ValueError: if the tagger does not predict a column.
+        """
+        return Evaluation(
+            self.vocabulary.word_numbers,
+            self.vocabulary.tag_numbers,
+            columns=self.columns if columns is None else columns,
+            predicted_columns=self.columns,
+        )
+
+    def evaluate(self, sentences: Iterable[Any], columns: str | None = None) -> Evaluation:
         """Compares predicted tags with the tags of the sentences.
 
         Args:
             sentences: pairs (words, tags), dicts with "tokens" and "tags", or sentences from `linearcore.tagging.readers`.
                 Empty sentences are skipped.
+            columns: as in `evaluation`.
 
         Raises:
             TypeError: if a sentence is something else, or a word or a tag is not a string; the message has their indices.
-            ValueError: if the numbers of words and tags of a sentence differ.
+            ValueError: if the numbers of words and tags of a sentence differ, or the tagger does not predict a column.
         """
-        evaluation, decoding = self.evaluation(), self._decoding()
-        for first, chunk in _chunks(to_tagged_sentences("sentences", sentences)):
-            predictions = self._predict_batches([words for words, _ in chunk], decoding, _BATCH_TOKENS, first)
-            for (words, tags), prediction in zip(chunk, predictions, strict=True):
-                if words:
-                    evaluation.add(words, tags, prediction.tags)
+        evaluation = self.evaluation(columns)
+        tagged = to_tagged_sentences("sentences", sentences)
+        for (words, tags), prediction in self._predictor().stream(tagged, lambda pair: pair[0]):
+            if words:
+                evaluation.add(words, tags, prediction.tags)
         return evaluation
 
-    def _decoding(self, **options: Any) -> Decoding:
-        return Decoding.of(self.model.head, self.vocabulary.tags, self.model.beam, **options)
+    def _predictor(self, **options: Any) -> Predictor:
+        return Predictor(self.model, self.vocabulary.tags, **options)
 
-    @torch.no_grad()
-    def _predict_batches(
-        self, sentences: Sequence[list[str]], decoding: Decoding, batch_tokens: int, first: int = 0
-    ) -> list[Prediction]:
-        """Returns the predictions of sentences whose indices for error messages start at `first`."""
-        if self.model.training:
-            self.model.eval()
-        lengths = [len(words) for words in sentences]
-        predictions = [decoding.empty()] * len(sentences)
-        for members in batches_by_length(lengths, batch_tokens):
-            members = [member for member in members if lengths[member]]
-            if not members:
-                continue
-            emissions, mask = self._emissions([sentences[member] for member in members])
-            found = decoding.predictions(emissions, mask, [lengths[member] for member in members])
-            for member, prediction in zip(members, found, strict=True):
-                if prediction is None:
-                    raise ValueError(self._no_sequence(first + member, lengths[member]))
-                predictions[member] = prediction
-        return predictions
+    def export(self, path: str | Path) -> "ExportedFiles":
+        """Writes the whole tagger, decoding included, as one graph for use without this class.
 
-    def _emissions(self, sentences: Sequence[list[str]]) -> tuple[Tensor, Tensor | None]:
-        """Returns emissions (B, L, |Y|) and the mask (B, L), None if all sentences have the same length."""
-        encoder, device = self.model.encoder, self.device
-        lengths = [len(words) for words in sentences]
-        longest = max(lengths)
-        inputs = encoder.collate([encoder.featurize(words) for words in sentences], longest)
-        if device.type != "cpu":
-            inputs = {name: tensor.to(device) for name, tensor in inputs.items()}
-        mask = (torch.arange(longest) < torch.tensor(lengths).unsqueeze(-1)).to(device)
-        emissions = self.model.emissions(mask, inputs).float()
-        return emissions, None if min(lengths) == longest else mask
+        Batch size and sentence length are dynamic. Words are turned into integers outside the graph; what this needs is
+        written to a JSON file beside it, and a script that runs the graph to a Python file. `ExportedTagger` runs it, too.
 
-    def _no_sequence(self, index: int, length: int) -> str:
-        head = self.model.head
-        if head is not None and head.constraints is not None and not head.constraints.has_path(length):
-            advice = "split or merge sentences, or train with other constraints"
-            return complaint(
-                "sentences", "have lengths that the constraints allow", f"{length} words in sentence {index}", advice
-            )
-        advice = "the weights contain NaN or infinite numbers; train the tagger again"
-        return complaint("sentences", "have a sequence of tags with a finite score", f"none for sentence {index}", advice)
+        Args:
+            path: MODEL.onnx for ONNX, which needs onnx and onnxscript, or MODEL.pt2 for torch.export. The other two files
+                are MODEL.json and MODEL.py.
+
+        Raises:
+            ValueError: if `path` has another ending.
+            MissingExtraError: if a package is missing.
+            OSError: if a file cannot be written.
+        """
+        from linearcore.tagging.export import export_tagger
+
+        return export_tagger(self, path)
+
+    def to_hugging_face(self) -> "tuple[ChainForTokenClassification, PreTrainedTokenizerFast]":
+        """Returns a copy of a tagger with a transformer as Hugging Face model, and its tokenizer; both can be saved.
+
+        Raises:
+            ValueError: if the encoder is not a transformer, or its tokenizer does not show where words start.
+            MissingExtraError: if transformers is not installed.
+        """
+        from linearcore.tagging.hugging_face import from_tagger
+
+        return from_tagger(self)
 
     def save(self, folder: str | Path) -> None:
         """Writes the tagger as safetensors and JSON into `folder`; the folder can be copied to another machine.
@@ -229,6 +236,7 @@ class Tagger:
             KIND,
             settings={
                 "columns": self.columns,
+                "layout": self.layout.to_json(),
                 "encoder": encoder.kind,
                 "model": self.model.settings(),
                 "told": self.metadata,
@@ -254,30 +262,12 @@ class Tagger:
             vocabulary = Vocabulary.from_json(stored.documents["vocabulary"])
             model = TaggingModel(encoder, vocabulary.tags, **settings["model"])
             model.load_state_dict(stored.tensors)
-            tagger = cls(model, vocabulary, settings["columns"], settings["told"])
+            # Earlier versions did not save the layout.
+            layout = Layout.from_json(settings["layout"]) if "layout" in settings else None
+            tagger = cls(model, vocabulary, settings["columns"], settings["told"], layout)
         except (KeyError, TypeError, ValueError, RuntimeError, OSError) as error:
             reason = " ".join(str(error).split())[:200]
             advice = f"train it again, or load it with linearcore {stored.written_by.get('linearcore', 'of that time')}"
             raise StoreError(f"{folder} does not fit this version of linearcore: {reason}; {advice}") from None
         model.eval()
         return tagger.to(device)
-
-
-def _chunks(items: Iterable[Item]) -> Iterator[tuple[int, list[Item]]]:
-    """Yields lists of `_CHUNK_SENTENCES` items, each with the index of its first item.
-
-    If reading fails, the items before the error are still yielded.
-    """
-    first, chunk = 0, list[Item]()
-    try:
-        for item in items:
-            chunk.append(item)
-            if len(chunk) == _CHUNK_SENTENCES:
-                yield first, chunk
-                first, chunk = first + len(chunk), []
-    except GeneratorExit:
-        raise
-    except Exception:
-        yield first, chunk
-        raise
-    yield first, chunk
