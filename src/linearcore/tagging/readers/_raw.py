@@ -45,14 +45,14 @@ class Raw(Format):
     def check(self, options: ReadOptions, file: str) -> None:
         """Raises if spaCy is missing or does not know the language."""
         super().check(options, file)
-        make_splitter(options.language or ANY_LANGUAGE)
+        make_splitter(options.language)
 
     def read(self, lines: Iterable[str], name: str, options: ReadOptions) -> Iterator[Sentence]:
         """Yields the sentences of a text.
 
         Time O(characters), memory O(longest sentence + longest line).
         """
-        return split_text(lines, name, make_splitter(options.language or ANY_LANGUAGE))
+        return split_text(lines, name, make_splitter(options.language))
 
 
 def split_text(lines: Iterable[str], name: str, split: Splitter) -> Iterator[Sentence]:
@@ -93,8 +93,8 @@ def split_text(lines: Iterable[str], name: str, split: Splitter) -> Iterator[Sen
         split_length = len(text)
 
 
-def make_splitter(language: str) -> Splitter:
-    """Returns a function that splits a text by spaCy's rules for a language.
+def make_splitter(language: str | None) -> Splitter:
+    """Returns a function that splits a text by spaCy's rules for a language; None is any language.
 
     Raises:
         MissingExtraError: if spaCy, or a package that it needs for this language, is not installed.
@@ -103,6 +103,8 @@ def make_splitter(language: str) -> Splitter:
     if find_spec("spacy") is None:
         raise MissingExtraError("--format raw requires spaCy, which is not installed; run pip install 'spacy>=3.8'")
     import spacy
+
+    language = ANY_LANGUAGE if language is None else language
 
     try:
         if not _CODE.fullmatch(language):
