@@ -17,6 +17,7 @@ from linearcore.tagging.readers._text import refuse_tags
 
 ANY_LANGUAGE = "xx"
 _CODE = re.compile("[a-z]{2,3}")
+_LONG_SENTENCE = 1000
 
 #: Returns, for each sentence of a text, the index of its first character and its words.
 Splitter = Callable[[str], list[tuple[int, list[str]]]]
@@ -69,7 +70,7 @@ def split_text(lines: Iterable[str], name: str, split: Splitter) -> Iterator[Sen
     Example:
         >>> split = lambda text: [(match.start(), match[0].split()) for match in re.finditer(r"[^.]+\\.?", text)]
         >>> [(sentence.line, sentence.words) for sentence in split_text(["Cats sleep.", "So do", "I"], "cats.txt", split)]
-        [(1, ['Cats', 'sleep.']), (2, ['So', 'do', 'I'])]
+        [(1, ['Cats', 'sleep.']), (1, ['So', 'do', 'I'])]
     """
     # The beginning of a sentence that may continue in the next line, and its length when it was split the last time.
     text, split_length, first = "", 0, 1
@@ -77,15 +78,14 @@ def split_text(lines: Iterable[str], name: str, split: Splitter) -> Iterator[Sen
         addition = " ".join(line.split())
         if addition:
             text, first = (f"{text} {addition}", first) if text else (addition, number)
-            # A sentence of many lines is split again only when it has doubled, so the time is linear.
-            if len(text) < 2 * split_length:
+            # A long sentence is split again only when it has doubled, so the time is linear.
+            if split_length > _LONG_SENTENCE and len(text) < 2 * split_length:
                 continue
         if not text:
             continue
         sentences = split(text)
         for _, words in sentences[:-1] if addition else sentences:
             yield Sentence(words, None, [], [], first, Raw.name)
-            first = number
         start, words = sentences[-1]
         if len(words) > MAX_SENTENCE_LINES:
             raise sentence_too_long(name, first, "words", "end sentences by a full stop or a blank line")

@@ -58,6 +58,14 @@ def test_a_sentence_is_yielded_when_the_next_one_begins():
     assert [(sentence.words, sentence.line) for sentence in sentences] == [(["Four"], 4)]
 
 
+def test_a_long_sentence_is_not_split_again_for_every_line():
+    lengths, split = [], make_splitter("xx")
+    lines = ["some words without an end"] * 2000 + ["End. Next"]
+    sentences = list(split_text(lines, "x", lambda text: lengths.append(len(text)) or split(text)))
+    assert [len(sentence.words) for sentence in sentences] == [10_002, 1]
+    assert sum(lengths) < 6 * len(" ".join(lines))
+
+
 def test_a_sentence_without_an_end():
     with pytest.raises(ReaderError, match=r"x\.txt:1: .* more than 100,000 words"):
         read("a " * 100_001 + "\nb")
