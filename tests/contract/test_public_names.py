@@ -85,7 +85,7 @@ def test_public_names_are_these():
         "find_wrong_labels", "flagging_auc", "flagging_precision", "out_of_fold_scores", "read_table", "suspects",
     }  # fmt: skip
     assert set(tagging.__all__) == {
-        "HEADS", "ChainSettings", "Head", "HeadSettings",
+        "HEADS", "ChainSettings", "Evaluation", "Head", "HeadSettings",
         "StoppedError", "TaggedSentence", "Tagger", "Training", "TrainingResult", "evaluation_report", "split_dev", "train",
         "Batch", "Bucket", "Corpus", "Stepper", "TaggingModel", "Vocabulary", "digest", "make_optimizer",
         "lr_at",
@@ -95,7 +95,7 @@ def test_public_names_are_these():
         "write_record", "write_atomically",
         "Progress", "ProgressBar", "track", "Interrupt", "StoppedError",
         "StoreContents", "StoreError", "group_tensors", "is_store", "read_store", "write_store", "Checkpoint", "differences",
-        "GraphStepper", "autocast_dtype", "one_thread", "stream_for",
+        "FolderLock", "GraphStepper", "autocast_dtype", "one_thread", "stream_for",
         "MissingExtraError", "between", "complaint", "one_of", "positive", "require", "shape",
     }  # fmt: skip
     assert set(structured.__all__) == {

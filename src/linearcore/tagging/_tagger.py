@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
@@ -15,6 +15,12 @@ from linearcore.tagging._model import TaggingModel
 from linearcore.tagging._vocabulary import Vocabulary
 from linearcore.tagging.encoders import encoder_class
 from linearcore.tagging.readers import Layout, Sentence
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+    from linearcore.tagging.export import ExportedFiles
+    from linearcore.tagging.hugging_face import ChainForTokenClassification
 
 KIND = "tagger"
 #: Number of sentences read at a time and sorted into batches of similar length; it bounds the memory.
@@ -133,6 +139,36 @@ class Tagger:
             for member, row in zip(bucket.members, rows, strict=True):
                 predictions[member] = [self.vocabulary.tags[tag] for tag in row[: len(sentences[member])]]
         return predictions
+
+    def export(self, path: str | Path) -> "ExportedFiles":
+        """Writes the whole tagger, decoding included, as one graph for use without this class.
+
+        Batch size and sentence length are dynamic. Words are turned into integers outside the graph; what this needs is
+        written to a JSON file beside it, and a script that runs the graph to a Python file. `ExportedTagger` runs it, too.
+
+        Args:
+            path: MODEL.onnx for ONNX, which needs onnx and onnxscript, or MODEL.pt2 for torch.export. The other two files
+                are MODEL.json and MODEL.py.
+
+        Raises:
+            ValueError: if `path` has another ending.
+            MissingExtraError: if a package is missing.
+            OSError: if a file cannot be written.
+        """
+        from linearcore.tagging.export import export_tagger
+
+        return export_tagger(self, path)
+
+    def to_hugging_face(self) -> "tuple[ChainForTokenClassification, PreTrainedTokenizerFast]":
+        """Returns a copy of a tagger with a transformer as Hugging Face model, and its tokenizer; both can be saved.
+
+        Raises:
+            ValueError: if the encoder is not a transformer, or its tokenizer does not show where words start.
+            MissingExtraError: if transformers is not installed.
+        """
+        from linearcore.tagging.hugging_face import from_tagger
+
+        return from_tagger(self)
 
     def save(self, folder: str | Path) -> None:
         """Writes the tagger as safetensors and JSON into `folder`; the folder can be copied to another machine.
