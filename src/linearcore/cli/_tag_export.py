@@ -21,8 +21,8 @@ def export(
     out: Annotated[
         Path,
         typer.Option(
-            help="MODEL.onnx with onnx, MODEL.pt2 with torch (MODEL.json and MODEL.py are written beside it), or a folder with "
-            "hugging-face."
+            help="MODEL.onnx with onnx, MODEL.pt2 with torch (MODEL.json and MODEL.py are written beside it); a folder "
+            "with hugging-face."
         ),
     ],
     to: Annotated[

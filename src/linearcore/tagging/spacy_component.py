@@ -197,7 +197,7 @@ class SpacyComponent:
         return self
 
 
-@Language.factory("linearcore_tagger", default_config={"model": "", "targets": [], "device": "cpu"})
+@Language.factory("linearcore_tagger", default_config={"model": "", "targets": [], "device": "cpu"})  # type: ignore[untyped-decorator]
 def make_tagger(nlp: Language, name: str, model: str, targets: list[str], device: str) -> SpacyComponent:
     """Returns the component; spaCy calls this function for `nlp.add_pipe("linearcore_tagger", config={...})`."""
     return SpacyComponent(model, targets, device)

@@ -5,7 +5,9 @@ import shutil
 import pytest
 import torch
 
-spacy = pytest.importorskip("spacy")
+pytest.importorskip("spacy")
+
+import spacy
 
 import linearcore.tagging.spacy_component  # Registers the component also where the entry point is not installed.
 from linearcore.tagging import Tagger, TaggingModel, Vocabulary
