@@ -16,7 +16,7 @@ from linearcore.tagging._model import TaggingModel
 from linearcore.tagging._settings import Training
 from linearcore.tagging._tagger import Tagger
 from linearcore.tagging._vocabulary import Vocabulary
-from linearcore.tagging.readers import TagColumns
+from linearcore.tagging.readers import Layout, TagColumns
 
 _ADVICE = "pass --fresh (fresh=True) to start again, or use another --out"
 
@@ -44,6 +44,7 @@ def train(
     settings: Training | None = None,
     *,
     columns: str = "tag",
+    layout: Layout | None = None,
     out: str | Path | None = None,
     device: str = "cpu",
     fresh: bool = False,
@@ -57,6 +58,7 @@ def train(
         dev: validation sentences, for early stopping and the choice of the best epoch.
         settings: training settings; None uses the defaults of `Training`.
         columns: the tag columns, in the syntax of `--tag`; saved with the tagger.
+        layout: the format of the training files, saved with the tagger, so `tag predict` refuses other formats.
         out: folder for the tagger and, during training, for the checkpoint.
         device: torch device.
         fresh: ignore what `out` contains and start again.
@@ -77,27 +79,28 @@ def train(
     key_settings = {name: value for name, value in saved_settings.items() if name != "compiled"}
     key = {"settings": key_settings, "train": digest(sentences), "dev": digest(dev), "tag": columns}
     checkpoint = None if folder is None else Checkpoint(folder, "training run of a tagger", key, _ADVICE)
-    with nullcontext() if checkpoint is None else checkpoint.lock():
+    lock = nullcontext() if checkpoint is None else checkpoint.lock()
+    cuda = [torch.device(device)] if torch.device(device).type == "cuda" else []
+    with lock, torch.random.fork_rng(devices=cuda):
         if checkpoint is not None and fresh:
             checkpoint.remove()
         elif checkpoint is not None and is_store(checkpoint.out):
             return _load_finished(checkpoint, device)
-        with torch.random.fork_rng(devices=[torch.device(device)] if torch.device(device).type == "cuda" else []):
-            torch.manual_seed(settings.seed)
-            vocabulary = Vocabulary.of(sentences)
-            if settings.inflate is not None:
-                vocabulary = vocabulary.inflate(settings.inflate, len(TagColumns.parse(columns).indices))
-            encoder = settings.make_encoder(vocabulary)
-            model = TaggingModel(encoder, len(vocabulary.tags), **settings.head_options())
-            tagger = Tagger(model.to(device), vocabulary, columns, {"training": saved_settings, "key": key})
-            corpora = [Corpus.of(part, vocabulary, encoder) for part in (sentences, dev)]
-            loop = TrainingLoop(tagger, settings, corpora[0], corpora[1], checkpoint, save_every)
-            resumed = loop.resume()
-            with Progress() if progress is None else nullcontext(progress) as display, Interrupt() as interrupt:
-                if resumed is not None:
-                    best = "" if loop.state.best < 0 else f"; best validation accuracy so far {loop.state.best:.2f} %"
-                    display.print(f"resuming in epoch {resumed[0]} after {resumed[1]} batches{best}")
-                loop.train_epochs(display, interrupt)
+        torch.manual_seed(settings.seed)
+        vocabulary = Vocabulary.of(sentences)
+        if settings.inflate is not None:
+            vocabulary = vocabulary.inflate(settings.inflate, len(TagColumns.parse(columns).indices))
+        encoder = settings.make_encoder(vocabulary)
+        model = TaggingModel(encoder, len(vocabulary.tags), **settings.head_options())
+        tagger = Tagger(model.to(device), vocabulary, columns, {"training": saved_settings, "key": key}, layout)
+        corpora = [Corpus.of(part, vocabulary, encoder) for part in (sentences, dev)]
+        loop = TrainingLoop(tagger, settings, corpora[0], corpora[1], checkpoint, save_every)
+        resumed = loop.resume()
+        with Progress() if progress is None else nullcontext(progress) as display, Interrupt() as interrupt:
+            if resumed is not None:
+                best = "" if loop.state.best < 0 else f"; best validation accuracy so far {loop.state.best:.2f} %"
+                display.print(f"resuming in epoch {resumed[0]} after {resumed[1]} batches{best}")
+            loop.train_epochs(display, interrupt)
         tagger.metadata |= {"history": loop.state.history, "dev_accuracy": loop.state.best}
         if checkpoint is not None:
             tagger.save(checkpoint.out)

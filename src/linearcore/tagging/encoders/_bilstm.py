@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -53,6 +53,7 @@ class BiLSTM(Encoder):
     settings = ("characters", "embedding", "hidden", "layers", "dropout")
     default_lr, default_batch_tokens, default_epochs = 3e-3, 800, 12
     has_few_shapes = True
+    input_axes: ClassVar = {"words": ("batch", "length"), "spelling": ("batch", "length")}
     hiding: Tensor
 
     def __init__(
@@ -135,6 +136,11 @@ class BiLSTM(Encoder):
 
     def save(self, folder: Path) -> dict[str, Any]:
         return dict(self._settings)
+
+    def lookup(self) -> dict[str, Any]:
+        """Returns the words from `first_word` on, the number of unknown words, and the buckets; None without spelling."""
+        buckets = None if self.spelling is None else self.buckets
+        return {"words": list(self._word_ids), "first_word": _FIRST_WORD, "unknown": UNKNOWN, "buckets": buckets}
 
     @classmethod
     def load(cls, folder: Path, settings: dict[str, Any]) -> Self:
