@@ -1,4 +1,4 @@
-"""`linearcore tag predict` with confidences, margins, k-best sequences and search options, and `tag train --constraints`."""
+"""`linearcore tag predict` with confidences, margins, k-best sequences and search options; `tag train --constraints`."""
 
 import json
 
