@@ -3,8 +3,8 @@
     python benchmarks/tag_predict.py --data DIR                 # 12, 50 and 644 tags, the committed results
     python benchmarks/tag_predict.py --quick                    # seconds, on generated sentences: does it run?
 
-A BiLSTM tagger with default sizes and `LinearCoreChain` is trained briefly for each number of tags. All contenders compute the
-same features and hidden states, in the same batches, and return names of tags:
+A BiLSTM tagger with default sizes and `LinearCoreChain` is trained briefly for each number of tags. All contenders compute
+the same features and hidden states, in the same batches, and return names of tags:
 
     plain loop     the encoder, the projection, argmax, and the names of the tags; no chain, no checks
     tag            `Tagger.tag` or `Tagger.tag_all` as they are: exact search for up to 600 tags, a beam of 16 above
