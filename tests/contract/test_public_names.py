@@ -105,8 +105,8 @@ def test_public_names_are_these():
     }  # fmt: skip
     assert set(encoders.__all__) == {"ENCODERS", "BiLSTM", "Encoder", "WordFeatures", "TransformerEncoder", "encoder_class"}
     assert set(readers.__all__) == {
-        "FORMATS", "OUTPUT_FORMATS", "Format", "Layout", "ReaderError", "Sentence", "SentenceWriter", "TagColumns",
-        "make_writer", "output_format", "read_sentences",
+        "FORMATS", "OUTPUT_FORMATS", "Details", "Format", "Layout", "ReaderError", "Sentence", "SentenceWriter",
+        "TagColumns", "make_writer", "output_format", "read_sentences",
     }  # fmt: skip
     assert set(vision.__all__) == {
         "DownloadError", "ImageSets", "Images", "Loss", "Recipe", "Run", "StoppedError", "Trained", "cifar10",
