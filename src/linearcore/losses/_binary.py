@@ -37,7 +37,8 @@ def binary_loss(
         signed: targets are in {−1, +1}, or in [−1, 1], instead of 0 and 1.
         reduction: "mean", "sum" or "none".
         backend: "auto", "reference" or "eager", as in `multiclass_loss`.
-        validate: check values (targets in range, no NaN, no negative weights). Synchronises with the GPU.
+        validate: check values (targets in range, finite scores, no negative weights); synchronises with the GPU. Without it
+            the loss of an infinite score is NaN.
 
     Returns:
         A scalar, or the unreduced loss in the shape of `scores`. The dtype is that of `scores`, or float32 under autocast.
@@ -89,13 +90,14 @@ def _broadcast(name: str, tensor: Tensor | None, scores: Tensor) -> Tensor | Non
 
 
 def _validate(scores: Tensor, target: Tensor, sample_weight: Tensor | None, *, signed: bool) -> None:
-    holds("scores", ~scores.isnan(), "not be NaN", "find the first NaN in the network")
+    advice = "lower the learning rate, or look for an overflow in the network"
+    holds("scores", scores.isfinite(), "be finite", advice, values=scores)
     low = -1 if signed else 0
     if target.is_floating_point():
         inside, allowed = (target >= low) & (target <= 1), f"[{low}, 1]"
     else:
         inside, allowed = (target == low) | (target == 1), f"{{{low}, 1}}"
     advice = "pass `signed=False` for labels 0 and 1" if signed else "pass `signed=True` for labels −1 and +1"
-    holds("target", inside, f"be in {allowed}", advice)
+    holds("target", inside, f"be in {allowed}", advice, values=target)
     if sample_weight is not None:
-        holds("sample_weight", sample_weight >= 0, "not be negative", "pass weights of 0 or more")
+        holds("sample_weight", sample_weight >= 0, "not be negative", "pass weights of 0 or more", values=sample_weight)

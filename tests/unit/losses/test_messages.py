@@ -63,7 +63,11 @@ CASES: dict[str, tuple[Callable[[], Tensor], type[Exception], str]] = {
         TypeError,
         r"`target` must be floating point when it has the shape",
     ),
-    "label too large": (multi(target=TARGET + 1, validate=True), ValueError, r"`target` must be in \[0, 4\).*, got 1 of 3"),
+    "label too large": (
+        multi(target=TARGET + 1, validate=True),
+        ValueError,
+        r"`target` .* \[0, 4\).* target\[2\] = 4 \(1 of 3",
+    ),
     "label negative": (
         multi(target=TARGET - 1, validate=True),
         ValueError,
@@ -72,14 +76,18 @@ CASES: dict[str, tuple[Callable[[], Tensor], type[Exception], str]] = {
     "probabilities negative": (
         multi(target=with_entry(SOFT, -0.25), validate=True),
         ValueError,
-        r"`target` must hold probabilities, which are not negative, got 1 of 12",
+        r"`target` must hold probabilities, which are not negative, got target\[0, 0\] = -0.25 \(1 of 12",
     ),
     "probabilities too large": (
         multi(target=2 * SOFT, validate=True),
         ValueError,
-        r"`target` must hold .* 1, got 3",
+        r"`target` must hold .* sum to 1 .*, got target\[0\] = 2 \(3 of 3",
     ),
-    "scores NaN": (multi(with_entry(SCORES, math.nan), validate=True), ValueError, r"`scores` must not be NaN, got 1 of 12"),
+    "scores NaN": (
+        multi(with_entry(SCORES, math.nan), validate=True),
+        ValueError,
+        r"`scores` must not be NaN .*, got scores\[0, 0\] = nan \(1 of 12",
+    ),
     "unknown form": (
         multi(form="pairs"),
         ValueError,
@@ -109,12 +117,12 @@ CASES: dict[str, tuple[Callable[[], Tensor], type[Exception], str]] = {
     "weight negative": (
         multi(weight=-torch.ones(4), validate=True),
         ValueError,
-        r"`weight` must not be negative, got 4 of 4",
+        r"`weight` must not be negative, got weight\[0\] = -1 \(4 of 4",
     ),
     "sample weight negative": (
         multi(sample_weight=-torch.ones(3), validate=True),
         ValueError,
-        r"`sample_weight` must not be negative, got 3 of 3",
+        r"`sample_weight` must not be negative, got sample_weight\[0\] = -1 \(3 of 3",
     ),
     "centered with two sides": (
         multi(form="centered", surrogate=LinearCore(sides=2)),
@@ -162,17 +170,17 @@ CASES: dict[str, tuple[Callable[[], Tensor], type[Exception], str]] = {
     "binary signs unannounced": (
         yes_no(target=with_entry(SOFT, -1.0), validate=True),
         ValueError,
-        r"`target` must be in \[0, 1\], got 1 of 12.*signed=True",
+        r"`target` must be in \[0, 1\], got target\[0, 0\] = -1 \(1 of 12.*signed=True",
     ),
     "binary zeros among signs": (
         yes_no(target=torch.zeros(3, 4).int(), signed=True, validate=True),
         ValueError,
-        r"`target` must be in \{-1, 1\}, got 12 of 12.*`signed=",
+        r"`target` must be in \{-1, 1\}, got target\[0, 0\] = 0 \(12 of 12.*`signed=",
     ),
     "binary scores NaN": (
         yes_no(with_entry(SCORES, math.nan), validate=True),
         ValueError,
-        r"`scores` must not be NaN, got 1",
+        r"`scores` must be finite, got scores\[0, 0\] = nan",
     ),
     "binary weight negative": (
         yes_no(sample_weight=-torch.ones(4), validate=True),
@@ -195,8 +203,14 @@ def test_message(act: Callable[[], Tensor], error: type[Exception], words: str) 
 def test_messages_hold_for_any_rank(ndim: int) -> None:
     scores = torch.zeros((4,) if ndim == 1 else (2, 4, 3))
     target = torch.zeros(() if ndim == 1 else (2, 3), dtype=torch.long)
-    with pytest.raises(ValueError, match="`target` must be in"):
-        multiclass_loss(scores, target + 9, validate=True)
+    target_entry, score_entry = ("target", r"scores\[1\]") if ndim == 1 else (r"target\[1, 2\]", r"scores\[1, 3, 2\]")
+    wrong, not_a_number = target.clone(), scores.clone()
+    wrong.view(-1)[-1] = 9
+    (not_a_number if ndim == 1 else not_a_number[1, :, 2])[1 if ndim == 1 else 3] = math.nan
+    with pytest.raises(ValueError, match=f"`target` must be in .*, got {target_entry} = 9 "):
+        multiclass_loss(scores, wrong)
+    with pytest.raises(ValueError, match=f"`scores` must not be NaN .*, got {score_entry} = nan "):
+        multiclass_loss(not_a_number, target, validate=True)
     with pytest.raises(ValueError, match="`sample_weight` must have shape"):
         multiclass_loss(scores, target, sample_weight=torch.ones(5))
     with pytest.raises(ValueError, match="`weight` must have shape"):

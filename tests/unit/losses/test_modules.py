@@ -70,7 +70,7 @@ def test_binary_module_passes_everything_on() -> None:
     for left_out in ("pos_weight", "surrogate", "signed", "reduction"):
         fewer = {name: option for name, option in options.items() if name != left_out}
         assert not torch.equal(BinaryLinearCoreLoss(**fewer)(SCORES, target, PER_SAMPLE[:, None]), ours)
-    with pytest.raises(ValueError, match="`scores` must not be NaN"):
+    with pytest.raises(ValueError, match="`scores` must be finite"):
         BinaryLinearCoreLoss(validate=True)(torch.tensor([torch.nan]), torch.tensor([1]))
     with pytest.raises(ValueError, match="`scores` must not be NaN"):
         LinearCoreLoss(validate=True)(torch.tensor([torch.nan, 0.0]), torch.tensor(1))

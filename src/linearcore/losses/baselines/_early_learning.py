@@ -147,9 +147,8 @@ class EarlyLearning(nn.Module):
         index = index.long()  # torch treats uint8 as a mask.
         if self.shared.get("validate", False):
             is_valid = (index >= 0) & (index < self.history.shape[0])
-            holds(
-                "index", is_valid, f"be in [0, {self.history.shape[0]})", "set `num_samples` to the size of the training set"
-            )
+            must, advice = f"be in [0, {self.history.shape[0]})", "set `num_samples` to the size of the training set"
+            holds("index", is_valid, must, advice, values=index)
         loss, updated = self._loss(scores, target, self.history[index], sample_weight)
         if self.training:
             self.history[index] = updated
