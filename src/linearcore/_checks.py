@@ -66,6 +66,13 @@ def shape(name: str, tensor: object, expected: tuple[int, ...], advice: str) -> 
         raise ValueError(complaint(name, f"have shape {expected}", tuple(tensor.shape), advice))
 
 
+def on_device_of(scores: Tensor, name: str, tensor: Tensor) -> None:
+    """Raises if `tensor` is not on the device of `scores`."""
+    if tensor.device != scores.device:
+        advice = f"move it, or the loss module that holds it, with `.to({str(scores.device)!r})`"
+        raise ValueError(complaint(name, f"be on the device of `scores`, {scores.device}", tensor.device, advice))
+
+
 def holds(
     name: str, condition: Tensor, must: str, advice: str, *, of: str = "entries", values: Tensor | None = None
 ) -> None:

@@ -1,11 +1,12 @@
 """Argument checks, target conversion and reduction shared by all multi-class losses."""
 
 from collections.abc import Callable
+from numbers import Real
 from typing import TypeAlias
 
 from torch import Tensor
 
-from linearcore._checks import complaint, floating, holds, nan_where, shape
+from linearcore._checks import complaint, floating, holds, nan_where, on_device_of, shape
 from linearcore._reduce import check_reduction, reduce_losses
 from linearcore._typing import Reduction, result_dtype
 from linearcore.forms import Labels
@@ -50,6 +51,7 @@ def batch_loss(
     for name, vector in (("weight", weight), ("class_margin", class_margin)):
         if vector is not None:
             shape(name, vector, (rows.scores.shape[1],), "pass one value per class")
+            on_device_of(scores, name, vector)
 
     is_hard = rows.index is not None and label_smoothing == 0
     soft_weight = None if is_hard else weight
@@ -66,8 +68,8 @@ def batch_loss(
 
 def check_label_smoothing(label_smoothing: float) -> None:
     """Raises if `label_smoothing` is not in [0, 1]."""
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(complaint("label_smoothing", "be in [0, 1]", label_smoothing, "pass 0.1, for example"))
+    if not (isinstance(label_smoothing, Real) and 0 <= label_smoothing <= 1):
+        raise ValueError(complaint("label_smoothing", "be in [0, 1]", repr(label_smoothing), "pass 0.1, for example"))
 
 
 def _reduce(

@@ -50,11 +50,28 @@ CASES: dict[str, tuple[Callable[[], Tensor], type[Exception], str]] = {
     "target a list": (multi(target=[0, 1, 3]), TypeError, r"`target` must be a torch tensor, got list"),
     "target too short": (multi(target=TARGET[:2]), ValueError, r"`target` must have shape \(3,\), got \(2,\)"),
     "target of wrong rank": (multi(target=TARGET[:, None]), ValueError, r"`target` must have shape \(3,\), got \(3, 1\)"),
+    "target with one column": (multi(target=TARGET[:, None]), ValueError, r"pass `target.squeeze\(1\)`"),
+    "one-hot integers": (multi(target=torch.eye(4)[TARGET].long()), TypeError, r"`target` .*`.argmax\(1\)`"),
+    "target on another device": (
+        multi(target=TARGET.to("meta")),
+        ValueError,
+        r"`target` must be on the device of `scores`, cpu, got meta; .*`.to\('cpu'\)`",
+    ),
+    "weight on another device": (
+        multi(weight=torch.ones(4, device="meta")),
+        ValueError,
+        r"`weight` must be on the device of `scores`, cpu, got meta",
+    ),
+    "sample weight on another device": (
+        multi(sample_weight=torch.ones(3, device="meta")),
+        ValueError,
+        r"`sample_weight` must be on the device of `scores`, cpu, got meta",
+    ),
     "target of a sample": (multi(SCORES[0], TARGET[:1]), ValueError, r"`target` must have shape \(\), got \(1,\)"),
     "classes last": (
         multi(torch.zeros(3, 5, 4), torch.zeros(3, 5).long()),
         ValueError,
-        r"`target` must have shape \(3, 4\)",
+        r"`target` must have shape \(3, 4\), got \(3, 5\); .*`scores.movedim\(-1, 1\)`",
     ),
     "float indices": (multi(target=TARGET.float()), TypeError, r"`target` must be integer class indices, got torch.float32"),
     "bool indices": (multi(target=TARGET > 0), TypeError, r"`target` must be integer class indices, got torch.bool"),
@@ -102,6 +119,7 @@ CASES: dict[str, tuple[Callable[[], Tensor], type[Exception], str]] = {
     ),
     "smoothing negative": (multi(label_smoothing=-0.1), ValueError, r"`label_smoothing` must be in \[0, 1\], got -0.1"),
     "smoothing above one": (multi(label_smoothing=1.5), ValueError, r"`label_smoothing` must be in \[0, 1\], got 1.5"),
+    "smoothing a string": (multi(label_smoothing="0.1"), ValueError, r"`label_smoothing` must be in \[0, 1\], got '0.1'"),
     "smoothing NaN": (multi(label_smoothing=math.nan), ValueError, r"`label_smoothing` must be in \[0, 1\], got nan"),
     "weight of wrong shape": (multi(weight=torch.ones(3)), ValueError, r"`weight` must have shape \(4,\), got \(3,\)"),
     "margin of wrong shape": (
@@ -156,6 +174,22 @@ CASES: dict[str, tuple[Callable[[], Tensor], type[Exception], str]] = {
         yes_no(pos_weight=torch.ones(3)),
         ValueError,
         r"`pos_weight` must broadcast to the shape of `scores`, \(3, 4\), got \(3,\)",
+    ),
+    "pos weight a list": (yes_no(pos_weight=[2.0]), TypeError, r"`pos_weight` must be a torch tensor, got list"),
+    "pos weight on another device": (
+        yes_no(pos_weight=torch.ones(4, device="meta")),
+        ValueError,
+        r"`pos_weight` must be on the device of `scores`, cpu, got meta",
+    ),
+    "binary target on another device": (
+        yes_no(target=SOFT.to("meta")),
+        ValueError,
+        r"`target` must be on the device of `scores`, cpu, got meta",
+    ),
+    "binary sample weight a list": (
+        yes_no(sample_weight=[1.0]),
+        TypeError,
+        r"`sample_weight` must be a torch tensor, got list",
     ),
     "binary sample weight shape": (
         yes_no(sample_weight=torch.ones(2, 4)),
