@@ -122,6 +122,20 @@ def test_version_is_that_of_the_command():
         lc.nope  # noqa: B018
 
 
+def test_submodules_are_imported_on_first_access():
+    """Without `import linearcore.noise`, and listed for completion; `import linearcore` alone loads none of them."""
+    names = ["analysis", "cleaning", "noise", "optim", "runtime", "tagging"]
+    code = f"""
+import sys, linearcore as lc
+for name in {names}:
+    assert "linearcore." + name not in sys.modules and name in dir(lc), name
+assert lc.noise.symmetric and lc.analysis.certify and lc.tagging.Tagger and lc.cleaning.suspects
+assert lc.optim.SparseAdamW and lc.runtime.write_record
+"""
+    run = fresh_python("-c", code)
+    assert run.returncode == 0, run.stderr
+
+
 @pytest.mark.parametrize("name", sorted(lc.__all__))
 def test_every_public_name_exists_and_is_explained(name):
     thing = getattr(lc, name)
