@@ -85,7 +85,7 @@ def test_public_names_are_these():
         "find_wrong_labels", "flagging_auc", "flagging_precision", "out_of_fold_scores", "read_table", "suspects",
     }  # fmt: skip
     assert set(tagging.__all__) == {
-        "HEADS", "ChainSettings", "Evaluation", "Head", "HeadSettings",
+        "HEADS", "ChainSettings", "Evaluation", "ExportedTagger", "Head", "HeadSettings",
         "StoppedError", "TaggedSentence", "Tagger", "Training", "TrainingResult", "evaluation_report", "split_dev", "train",
         "Batch", "Bucket", "Corpus", "Stepper", "TaggingModel", "Vocabulary", "digest", "make_optimizer",
         "lr_at",
@@ -103,7 +103,9 @@ def test_public_names_are_these():
         "centered_log_weight", "controlled_estimate", "log_similarity_mass", "mean_score", "pair_estimate",
         "pair_log_weight", "sequence_scores",
     }  # fmt: skip
-    assert set(encoders.__all__) == {"ENCODERS", "BiLSTM", "Encoder", "WordFeatures", "TransformerEncoder", "encoder_class"}
+    assert set(encoders.__all__) == {
+        "ENCODERS", "BiLSTM", "Encoder", "WordFeatures", "TransformerEncoder", "cut_into_rows", "encoder_class", "spelling",
+    }  # fmt: skip
     assert set(readers.__all__) == {
         "FORMATS", "OUTPUT_FORMATS", "Format", "Layout", "ReaderError", "Sentence", "SentenceWriter", "TagColumns",
         "make_writer", "output_format", "read_sentences",
