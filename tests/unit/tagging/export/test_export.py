@@ -32,7 +32,8 @@ def make(encoder="bilstm", loss="lc", constraints=False, layers=1, **options):
         for parameter in [] if model.head is None else model.head.parameters():
             parameter.mul_(10)
     if constraints:
-        head = type(model.head)(len(TAGS), batch_first=True, constraints=bio(TAGS), validate=False)
+        fixed = {"batch_first": True, "constraints": bio(TAGS), "validate": False}
+        head = type(model.head)(len(TAGS), rank=options.get("rank"), **fixed)
         head.load_state_dict(model.head.state_dict())
         model.head = head
     return Tagger(model, vocabulary, "last")
@@ -85,6 +86,7 @@ CASES = [
     for encoder in ("bilstm", "transformer")
     for loss, options in (
         ("lc", {}), ("lc", {"rank": 2}), ("crf", {}), ("crf", {"rank": 2, "constraints": True}), ("ssvm", {}),
+        ("lc", {"beam": 2, "constraints": True}),
         ("ssvm", {"beam": 3}), ("ce", {}),
     )
 ] + [{"layers": 2}]  # fmt: skip
