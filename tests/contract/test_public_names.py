@@ -103,7 +103,9 @@ def test_public_names_are_these():
         "centered_log_weight", "controlled_estimate", "log_similarity_mass", "mean_score", "pair_estimate",
         "pair_log_weight", "sequence_scores",
     }  # fmt: skip
-    assert set(encoders.__all__) == {"ENCODERS", "BiLSTM", "Encoder", "WordFeatures", "TransformerEncoder", "encoder_class"}
+    assert set(encoders.__all__) == {
+        "ENCODERS", "BiLSTM", "Encoder", "WordFeatures", "TransformerEncoder", "cut_into_rows", "encoder_class", "spelling",
+    }  # fmt: skip
     assert set(readers.__all__) == {
         "FORMATS", "OUTPUT_FORMATS", "Details", "Format", "Layout", "ReaderError", "Sentence", "SentenceWriter",
         "TagColumns", "make_writer", "output_format", "read_sentences",
