@@ -94,7 +94,8 @@ def test_public_names_are_these():
         "RECORD_FORMAT", "check_committed", "environment", "has_uncommitted_changes", "package_version", "read_record",
         "write_record", "write_atomically",
         "Progress", "ProgressBar", "track", "Interrupt", "StoppedError",
-        "StoreContents", "StoreError", "group_tensors", "is_store", "read_store", "write_store", "Checkpoint", "differences",
+        "StoreContents", "StoreError", "group_tensors", "is_store", "read_store", "store_digest", "write_store",
+        "Checkpoint", "differences",
         "GraphStepper", "autocast_dtype", "one_thread", "stream_for",
         "MissingExtraError", "between", "complaint", "one_of", "positive", "require", "shape",
     }  # fmt: skip
@@ -103,7 +104,9 @@ def test_public_names_are_these():
         "centered_log_weight", "controlled_estimate", "log_similarity_mass", "mean_score", "pair_estimate",
         "pair_log_weight", "sequence_scores",
     }  # fmt: skip
-    assert set(encoders.__all__) == {"ENCODERS", "BiLSTM", "Encoder", "WordFeatures", "TransformerEncoder", "encoder_class"}
+    assert set(encoders.__all__) == {
+        "ENCODERS", "BiLSTM", "Encoder", "WordFeatures", "TransformerEncoder", "copy_leading_rows", "encoder_class",
+    }  # fmt: skip
     names = {"FORMATS", "ReaderError", "Sentence", "TagColumns", "columns_for", "read_sentences", "write_sentence"}
     assert set(readers.__all__) == names
     assert set(vision.__all__) == {

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from linearcore.tagging._composition import Composition
 from linearcore.tagging._heads import HeadSettings
 from linearcore.tagging.encoders import Encoder
 
@@ -21,10 +22,19 @@ class TaggingModel(nn.Module):
         encoder: computes hidden states of words.
         num_tags: number of tags, |Y|.
         loss: "lc", "crf", "ssvm" or "ce".
+        composition: the parts of the tags, whose scores are summed; None gives each tag a score of its own.
         options: options of the head, as in `HeadSettings`: rank, unary, sharpness, beam.
     """
 
-    def __init__(self, encoder: Encoder, num_tags: int, loss: str = "lc", **options: Any) -> None:
+    def __init__(
+        self,
+        encoder: Encoder,
+        num_tags: int,
+        loss: str = "lc",
+        *,
+        composition: Composition | None = None,
+        **options: Any,
+    ) -> None:
         super().__init__()
         self._settings = HeadSettings(loss, **options)
         self.encoder = encoder
@@ -32,6 +42,9 @@ class TaggingModel(nn.Module):
         # Tags are checked when they are read; checking them here would synchronise with the GPU.
         self.head = self._settings.make_head(num_tags, validate=False)
         self.beam = self._settings.beam_width(num_tags)
+        self.composition = composition
+        if composition is not None:
+            composition.apply(self.projection, self.head)
 
     def settings(self) -> dict[str, Any]:
         """Returns the arguments after `num_tags`, as JSON values."""

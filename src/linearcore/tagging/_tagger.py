@@ -9,6 +9,7 @@ import torch
 from linearcore._checks import complaint
 from linearcore.runtime import StoreError, read_store, write_store
 from linearcore.tagging._batches import batches
+from linearcore.tagging._composition import Composition
 from linearcore.tagging._corpus import Corpus
 from linearcore.tagging._evaluation import Evaluation
 from linearcore.tagging._model import TaggingModel
@@ -95,7 +96,7 @@ class Tagger:
         """
         return Evaluation(
             self.vocabulary.word_numbers,
-            self.vocabulary.tag_numbers,
+            self.vocabulary.seen_tags,
             columns=self.columns if columns is None else columns,
             predicted_columns=self.columns,
         )
@@ -140,6 +141,8 @@ class Tagger:
                 "encoder": encoder.kind,
                 "model": self.model.settings(),
                 "told": self.metadata,
+                # Only where it is True, so other taggers can be loaded by earlier versions.
+                **({} if self.model.composition is None else {"composed": True}),
             },
             documents={"encoder": encoder_settings, "vocabulary": self.vocabulary.to_json()},
             tensors=self.model.state_dict(),
@@ -160,7 +163,8 @@ class Tagger:
             settings = stored.settings
             encoder = encoder_class(settings["encoder"]).load(folder / "encoder", stored.documents["encoder"])
             vocabulary = Vocabulary.from_json(stored.documents["vocabulary"])
-            model = TaggingModel(encoder, len(vocabulary.tags), **settings["model"])
+            composition = Composition.of(vocabulary) if settings.get("composed") else None
+            model = TaggingModel(encoder, len(vocabulary.tags), composition=composition, **settings["model"])
             model.load_state_dict(stored.tensors)
             tagger = cls(model, vocabulary, settings["columns"], settings["told"])
         except (KeyError, TypeError, ValueError, RuntimeError, OSError) as error:

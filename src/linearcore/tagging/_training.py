@@ -12,11 +12,9 @@ from linearcore._checks import complaint
 from linearcore.runtime import Checkpoint, Interrupt, Progress, is_store
 from linearcore.tagging._corpus import Corpus, TaggedSentence, digest
 from linearcore.tagging._loop import TrainingLoop
-from linearcore.tagging._model import TaggingModel
 from linearcore.tagging._settings import Training
+from linearcore.tagging._start import load_trained, source_hashes, start_tagger
 from linearcore.tagging._tagger import Tagger
-from linearcore.tagging._vocabulary import Vocabulary
-from linearcore.tagging.readers import TagColumns
 
 _ADVICE = "pass --fresh (fresh=True) to start again, or use another --out"
 
@@ -68,13 +66,15 @@ def train(
             a checkpoint with other settings or data.
         StoppedError: after SIGINT or SIGTERM, when the checkpoint is saved.
     """
-    settings = (settings or Training()).with_defaults()
     folder = None if out is None else Path(out)
+    settings, trained = load_trained(settings or Training(), columns, folder)
+    settings = settings.with_defaults()
     _check(sentences, dev)
     saved_settings = settings.to_json()
     # Compilation does not change the result, so a run may be resumed with or without it.
     key_settings = {name: value for name, value in saved_settings.items() if name != "compiled"}
     key = {"settings": key_settings, "train": digest(sentences), "dev": digest(dev), "tag": columns}
+    key |= source_hashes(settings)
     checkpoint = None if folder is None else Checkpoint(folder, "training run of a tagger", key, _ADVICE)
     if checkpoint is not None and fresh:
         checkpoint.remove()
@@ -82,13 +82,9 @@ def train(
         return _load_finished(checkpoint, device)
     with torch.random.fork_rng(devices=[torch.device(device)] if torch.device(device).type == "cuda" else []):
         torch.manual_seed(settings.seed)
-        vocabulary = Vocabulary.of(sentences)
-        if settings.inflate is not None:
-            vocabulary = vocabulary.inflate(settings.inflate, len(TagColumns.parse(columns).indices))
-        encoder = settings.make_encoder(vocabulary)
-        model = TaggingModel(encoder, len(vocabulary.tags), **settings.head_options())
-        tagger = Tagger(model.to(device), vocabulary, columns, {"training": saved_settings, "key": key})
-        corpora = [Corpus.of(part, vocabulary, encoder) for part in (sentences, dev)]
+        tagger = start_tagger(sentences, settings, columns, trained).to(device)
+        tagger.metadata = {"training": saved_settings, "key": key}
+        corpora = [Corpus.of(part, tagger.vocabulary, tagger.model.encoder) for part in (sentences, dev)]
         loop = TrainingLoop(tagger, settings, corpora[0], corpora[1], checkpoint, save_every)
         resumed = loop.resume()
         with Progress() if progress is None else nullcontext(progress) as display, Interrupt() as interrupt:

@@ -5,10 +5,10 @@ To add an encoder, write a subclass of `Encoder` in a file of its own and add it
 
 from linearcore._checks import one_of
 from linearcore.tagging.encoders._bilstm import BiLSTM
-from linearcore.tagging.encoders._encoder import Encoder, WordFeatures
+from linearcore.tagging.encoders._encoder import Encoder, WordFeatures, copy_leading_rows
 from linearcore.tagging.encoders._transformer import TransformerEncoder
 
-__all__ = ["ENCODERS", "BiLSTM", "Encoder", "TransformerEncoder", "WordFeatures", "encoder_class"]
+__all__ = ["ENCODERS", "BiLSTM", "Encoder", "TransformerEncoder", "WordFeatures", "copy_leading_rows", "encoder_class"]
 
 #: The encoders by name, on the command line and in saved models. The modules import optional packages on first use.
 ENCODERS: dict[str, type[Encoder]] = {encoder.kind: encoder for encoder in (BiLSTM, TransformerEncoder)}
