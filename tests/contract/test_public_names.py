@@ -85,7 +85,7 @@ def test_public_names_are_these():
         "find_wrong_labels", "flagging_auc", "flagging_precision", "out_of_fold_scores", "read_table", "suspects",
     }  # fmt: skip
     assert set(tagging.__all__) == {
-        "HEADS", "ChainSettings", "Head", "HeadSettings",
+        "HEADS", "ChainSettings", "Evaluation", "Head", "HeadSettings",
         "StoppedError", "TaggedSentence", "Tagger", "Training", "TrainingResult", "evaluation_report", "split_dev", "train",
         "Batch", "Bucket", "Corpus", "Stepper", "TaggingModel", "Vocabulary", "digest", "make_optimizer",
         "lr_at",
@@ -96,7 +96,7 @@ def test_public_names_are_these():
         "Progress", "ProgressBar", "track", "Interrupt", "StoppedError",
         "StoreContents", "StoreError", "group_tensors", "is_store", "read_store", "store_digest", "write_store",
         "Checkpoint", "differences",
-        "GraphStepper", "autocast_dtype", "one_thread", "stream_for",
+        "FolderLock", "GraphStepper", "autocast_dtype", "one_thread", "stream_for",
         "MissingExtraError", "between", "complaint", "one_of", "positive", "require", "shape",
     }  # fmt: skip
     assert set(structured.__all__) == {
@@ -105,10 +105,13 @@ def test_public_names_are_these():
         "pair_log_weight", "sequence_scores",
     }  # fmt: skip
     assert set(encoders.__all__) == {
-        "ENCODERS", "BiLSTM", "Encoder", "WordFeatures", "TransformerEncoder", "copy_leading_rows", "encoder_class",
+        "ENCODERS", "BiLSTM", "Encoder", "WordFeatures", "TransformerEncoder", "copy_leading_rows", "cut_into_rows",
+        "encoder_class", "spelling",
     }  # fmt: skip
-    names = {"FORMATS", "ReaderError", "Sentence", "TagColumns", "columns_for", "read_sentences", "write_sentence"}
-    assert set(readers.__all__) == names
+    assert set(readers.__all__) == {
+        "FORMATS", "OUTPUT_FORMATS", "Format", "Layout", "ReaderError", "Sentence", "SentenceWriter", "TagColumns",
+        "make_writer", "output_format", "read_sentences",
+    }  # fmt: skip
     assert set(vision.__all__) == {
         "DownloadError", "ImageSets", "Images", "Loss", "Recipe", "Run", "StoppedError", "Trained", "cifar10",
         "fashion_mnist", "hold_out", "mnist", "train", "train_many",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from linearcore.cli._tag_files import CHECK_IDS, DEVICE, FILE, FORMAT, MODEL, file_name, reader_errors
+from linearcore.cli._tag_files import CHECK_IDS, COMMENTS, DEVICE, FILE, FORMAT, MODEL, file_name, reader_errors
 from linearcore.cli._usage import check_device, usage_errors
 
 if TYPE_CHECKING:
@@ -20,10 +20,14 @@ _FILE_WIDTH = 100_000
 def evaluate(
     model: Annotated[Path, typer.Argument(help=MODEL)],
     file: Annotated[str, typer.Argument(help=f"Tagged sentences. {FILE}")],
-    tag: Annotated[str | None, typer.Option(help="Tag columns: those of training (default), or some of them.")] = None,
+    tag: Annotated[
+        str | None,
+        typer.Option(help="Tag columns, or key in JSON lines: those of training (default), or some of the columns."),
+    ] = None,
     device: Annotated[str, typer.Option(help=DEVICE)] = "cpu",
     format: Annotated[str, typer.Option(help=FORMAT)] = "auto",
     check_ids: Annotated[bool, typer.Option(help=CHECK_IDS)] = True,
+    comments: Annotated[bool | None, typer.Option(help=COMMENTS)] = None,
     all_tags: Annotated[bool, typer.Option("--all-tags", help="Show all tags instead of the 20 most frequent.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -43,14 +47,17 @@ def evaluate(
 
     with usage_errors():
         from linearcore.tagging import Tagger
-        from linearcore.tagging.readers import TagColumns, read_sentences
+        from linearcore.tagging.readers import Layout, read_sentences
 
         tagger = Tagger.load(model, check_device(device))
-        columns = TagColumns.parse(tag or tagger.columns)
-        sentences = read_sentences(file, str(columns), format, check_ids=check_ids)
+        layout = tagger.layout
+        gold_tag = tag or layout.tag_for(format)
+        sentences = read_sentences(file, gold_tag, format, check_ids=check_ids, comments=comments, layout=layout)
     with reader_errors(), Progress() as progress:
         first = next(sentences)
-        evaluation = tagger.evaluation(str(columns.conllu_names() if first.is_conllu else columns))
+        if tag is None:
+            layout.require_width(first)
+        evaluation = tagger.evaluation(Layout.of(first, gold_tag).columns)
         tagged = tagger.tag_sentences(chain([first], sentences))
         for sentence, tags in progress.track(tagged, f"tagging {file_name(file)}", unit="sentences"):
             evaluation.add(sentence.words, sentence.tags or [], tags)

@@ -2,7 +2,8 @@
 
 Most users need only `train` and `Tagger`. The other classes are for custom training loops and may change: `Vocabulary`,
 `Corpus`, `Batch` and `Bucket` turn sentences into batches; `TaggingModel`, `make_optimizer`, `lr_at` and `Stepper` train
-on them. `HEADS` lists the heads; `HeadSettings` and `ChainSettings` hold their options.
+on them. `HEADS` lists the heads; `HeadSettings` and `ChainSettings` hold their options. `ExportedTagger` runs what
+`Tagger.export` writes.
 """
 
 from linearcore.runtime import StoppedError
@@ -17,6 +18,7 @@ from linearcore.tagging._steps import Stepper, lr_at, make_optimizer
 from linearcore.tagging._tagger import Tagger
 from linearcore.tagging._training import TrainingResult, train
 from linearcore.tagging._vocabulary import Vocabulary
+from linearcore.tagging.export import ExportedTagger
 
 __all__ = [
     "HEADS",
@@ -25,6 +27,7 @@ __all__ = [
     "ChainSettings",
     "Corpus",
     "Evaluation",
+    "ExportedTagger",
     "Head",
     "HeadSettings",
     "Stepper",

@@ -3,13 +3,14 @@
 import heapq
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from itertools import islice
 from math import log
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.parametrize import register_parametrization
+from torch.nn.utils.parametrize import is_parametrized, register_parametrization, remove_parametrizations
 
 from linearcore._checks import complaint
 from linearcore.heads import ChainHead
@@ -132,6 +133,16 @@ class Composition:
         for module in modules:
             for name, value in list(module.named_parameters()):
                 register_parametrization(module, name, SumOfParts(self, value, is_matrix_of_tags=name == "transitions"))
+
+
+def plain_copy(module: nn.Module) -> nn.Module:
+    """Returns a copy in eval mode whose composed parameters are plain parameters with the same values."""
+    copy = deepcopy(module).eval()
+    if is_parametrized(copy):
+        assert isinstance(copy.parametrizations, nn.ModuleDict)
+        for name in list(copy.parametrizations):
+            remove_parametrizations(copy, name, leave_parametrized=True)
+    return copy
 
 
 class SumOfParts(nn.Module):

@@ -15,6 +15,7 @@ from linearcore.tagging._loop import TrainingLoop
 from linearcore.tagging._settings import Training
 from linearcore.tagging._start import load_trained, source_hashes, start_tagger
 from linearcore.tagging._tagger import Tagger
+from linearcore.tagging.readers import Layout
 
 _ADVICE = "pass --fresh (fresh=True) to start again, or use another --out"
 
@@ -42,6 +43,7 @@ def train(
     settings: Training | None = None,
     *,
     columns: str = "tag",
+    layout: Layout | None = None,
     out: str | Path | None = None,
     device: str = "cpu",
     fresh: bool = False,
@@ -55,6 +57,7 @@ def train(
         dev: validation sentences, for early stopping and the choice of the best epoch.
         settings: training settings; None uses the defaults of `Training`.
         columns: the tag columns, in the syntax of `--tag`; saved with the tagger.
+        layout: the format of the training files, saved with the tagger, so `tag predict` refuses other formats.
         out: folder for the tagger and, during training, for the checkpoint.
         device: torch device.
         fresh: ignore what `out` contains and start again.
@@ -62,8 +65,9 @@ def train(
         progress: an open progress display; None opens a new one.
 
     Raises:
-        ValueError: if there are no words, a sentence has different numbers of words and tags, or `out` contains a tagger or
-            a checkpoint with other settings or data.
+        ValueError: if there are no words, a sentence has different numbers of words and tags, `out` contains a tagger or
+            a checkpoint with other settings or data, or another run is active in `out`.
+        OSError: if `out` cannot be written, for example because the disk is full; the last checkpoint stays valid.
         StoppedError: after SIGINT or SIGTERM, when the checkpoint is saved.
     """
     folder = None if out is None else Path(out)
@@ -76,14 +80,17 @@ def train(
     key = {"settings": key_settings, "train": digest(sentences), "dev": digest(dev), "tag": columns}
     key |= source_hashes(settings)
     checkpoint = None if folder is None else Checkpoint(folder, "training run of a tagger", key, _ADVICE)
-    if checkpoint is not None and fresh:
-        checkpoint.remove()
-    elif checkpoint is not None and is_store(checkpoint.out):
-        return _load_finished(checkpoint, device)
-    with torch.random.fork_rng(devices=[torch.device(device)] if torch.device(device).type == "cuda" else []):
+    lock = nullcontext() if checkpoint is None else checkpoint.lock()
+    cuda = [torch.device(device)] if torch.device(device).type == "cuda" else []
+    with lock, torch.random.fork_rng(devices=cuda):
+        if checkpoint is not None and fresh:
+            checkpoint.remove()
+        elif checkpoint is not None and is_store(checkpoint.out):
+            return _load_finished(checkpoint, device)
         torch.manual_seed(settings.seed)
         tagger = start_tagger(sentences, settings, columns, trained).to(device)
         tagger.metadata = {"training": saved_settings, "key": key}
+        tagger.layout = layout or tagger.layout
         corpora = [Corpus.of(part, tagger.vocabulary, tagger.model.encoder) for part in (sentences, dev)]
         loop = TrainingLoop(tagger, settings, corpora[0], corpora[1], checkpoint, save_every)
         resumed = loop.resume()
@@ -92,11 +99,11 @@ def train(
                 best = "" if loop.state.best < 0 else f"; best validation accuracy so far {loop.state.best:.2f} %"
                 display.print(f"resuming in epoch {resumed[0]} after {resumed[1]} batches{best}")
             loop.train_epochs(display, interrupt)
-    tagger.metadata |= {"history": loop.state.history, "dev_accuracy": loop.state.best}
-    if checkpoint is not None:
-        tagger.save(checkpoint.out)
-        checkpoint.remove()
-    return TrainingResult(tagger, loop.state.history, resumed)
+        tagger.metadata |= {"history": loop.state.history, "dev_accuracy": loop.state.best}
+        if checkpoint is not None:
+            tagger.save(checkpoint.out)
+            checkpoint.remove()
+        return TrainingResult(tagger, loop.state.history, resumed)
 
 
 def _check(sentences: Sequence[TaggedSentence], dev: Sequence[TaggedSentence]) -> None:
@@ -111,6 +118,6 @@ def _check(sentences: Sequence[TaggedSentence], dev: Sequence[TaggedSentence]) -
 
 def _load_finished(checkpoint: Checkpoint, device: str) -> TrainingResult:
     """Loads the tagger in the folder; raises if it was trained with other settings or data."""
-    tagger = Tagger.load(checkpoint.out, device)
+    tagger = checkpoint.load_finished(lambda folder: Tagger.load(folder, device))
     checkpoint.require_same("a finished tagger", tagger.metadata.get("key", {}))
     return TrainingResult(tagger, tagger.metadata["history"], resumed=None, was_finished=True)

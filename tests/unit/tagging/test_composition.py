@@ -105,7 +105,7 @@ def test_numbers_of_parts_stay_when_tags_are_added():
 
 
 def tagged(count, seed):
-    """Sentences whose words spell their part of speech, case and number; nouns are never accusative and singular together."""
+    """Sentences whose words spell their part of speech, case and number; one combination never occurs."""
     generator, made = random.Random(seed), []
     for _ in range(count):
         words, tags = [], []

@@ -133,7 +133,7 @@ def test_folders(first, tmp_path):
 
 def write_vectors(path, size=5):
     generator = torch.Generator().manual_seed(0)
-    words = sorted({word for words, _ in DATA for word in words})[::2] + ["unheard"]
+    words = [*sorted({word for words, _ in DATA for word in words})[::2], "unheard"]
     rows = torch.randn(len(words), size, generator=generator).tolist()
     path.write_text("".join(f"{word} {' '.join(map(str, row))}\n" for word, row in zip(words, rows, strict=True)))
     return str(path)

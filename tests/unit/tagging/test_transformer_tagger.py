@@ -65,5 +65,5 @@ def test_training_is_continued_without_the_pretrained_folder(tmp_path):
     found = train(more, SENTENCES[:3], settings, out=tmp_path / "more").tagger
     assert found.vocabulary.tags[-1] == "NEW" and found.metadata["training"]["encoder"] == "transformer:encoder"
     assert Tagger.load(tmp_path / "more").tag(["bob", "lives", "!"])[:2] == ["PER", "V"]
-    with pytest.raises(ValueError, match="`encoder` must be 'transformer:encoder' to continue .*, got 'bilstm'"):
+    with pytest.raises(ValueError, match=r"`encoder` must be 'transformer:encoder' to continue .*, got 'bilstm'"):
         train(more, more, Training(continue_from=str(tmp_path / "model"), encoder="bilstm"))

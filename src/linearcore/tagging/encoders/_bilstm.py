@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -58,6 +58,7 @@ class BiLSTM(Encoder):
     settings = ("characters", "embedding", "hidden", "layers", "dropout", "vectors", "max_vectors")
     default_lr, default_batch_tokens, default_epochs = 3e-3, 800, 12
     has_few_shapes = True
+    input_axes: ClassVar = {"words": ("batch", "length"), "spelling": ("batch", "length"), "vectors": ("batch", "length")}
     hiding: Tensor
 
     def __init__(
@@ -166,6 +167,17 @@ class BiLSTM(Encoder):
             return dict(self._settings)
         self.vectors.save(folder)
         return self._settings | {"has_vectors": True}
+
+    def lookup(self) -> dict[str, Any]:
+        """Returns the words from `first_word` on, the number of unknown words, the buckets of spelling features, and the
+        words of pre-trained vectors, from 1 on; buckets or vectors are None where the encoder has none."""
+        return {
+            "words": list(self._word_ids),
+            "first_word": _FIRST_WORD,
+            "unknown": UNKNOWN,
+            "buckets": None if self.spelling is None else self.buckets,
+            "vectors": None if self.vectors is None else self.vectors.words,
+        }
 
     @classmethod
     def load(cls, folder: Path, settings: dict[str, Any]) -> Self:
