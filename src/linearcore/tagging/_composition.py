@@ -10,12 +10,14 @@ from math import log
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.parametrize import is_parametrized, register_parametrization, remove_parametrizations
+from torch.nn.utils.parametrize import is_parametrized, register_parametrization, type_before_parametrizations
 
 from linearcore._checks import complaint
 from linearcore.heads import ChainHead
 from linearcore.tagging._vocabulary import Vocabulary
 
+#: Subtracted from the emission scores of tags that do not occur, in training.
+UNSEEN_DISCOUNT = 2.0
 #: The features of a tag without features.
 _NO_FEATURES = "_"
 
@@ -132,7 +134,10 @@ class Composition:
         modules: list[nn.Module] = [projection] if head is None else [projection, head]
         for module in modules:
             for name, value in list(module.named_parameters()):
-                register_parametrization(module, name, SumOfParts(self, value, is_matrix_of_tags=name == "transitions"))
+                discount = UNSEEN_DISCOUNT if name == "bias" else 0.0
+                is_matrix_of_tags = name == "transitions"
+                parts = SumOfParts(self, value, discount=discount, is_matrix_of_tags=is_matrix_of_tags)
+                register_parametrization(module, name, parts)
 
 
 def plain_copy(module: nn.Module) -> nn.Module:
@@ -140,8 +145,12 @@ def plain_copy(module: nn.Module) -> nn.Module:
     copy = deepcopy(module).eval()
     if is_parametrized(copy):
         assert isinstance(copy.parametrizations, nn.ModuleDict)
-        for name in list(copy.parametrizations):
-            remove_parametrizations(copy, name, leave_parametrized=True)
+        values = {name: getattr(copy, name).detach() for name in copy.parametrizations}
+        # Not `remove_parametrizations`: it changes the class, which `module` shares.
+        copy.__class__ = type_before_parametrizations(copy)
+        del copy.parametrizations
+        for name, value in values.items():
+            copy.register_parameter(name, nn.Parameter(value))
     return copy
 
 
@@ -151,12 +160,14 @@ class SumOfParts(nn.Module):
         value[tag] = Σ_parts rows[part] + own[tag]                    own[tag] only if the tag occurs in the training data
         value[tag, tag'] = Σ_parts Σ_parts' rows[part, part'] + own[tag, tag']      for a full matrix of transitions
 
-    In training each tag's own row is dropped with probability ½ (and doubled otherwise). Without this, the model learns
-    that tags without an own row are always wrong, and never predicts them.
+    In the training data tags without an own row are always wrong, and the model would learn never to predict them. So in
+    training each tag's own row is dropped with probability ½ (and doubled otherwise), and `discount` is subtracted from the
+    scores of tags that do not occur, so the loss lowers them less.
 
     Args:
         composition: the parts of the tags.
         value: the tensor to compose. Its entries are the scale of the initial rows; it becomes `own`, which starts at 0.
+        discount: subtracted in training for tags that do not occur.
         is_matrix_of_tags: compose both dimensions of `value`.
 
     Cost: a product of (|Y|, parts) with (parts, size of a row) whenever the tensor is read.
@@ -165,9 +176,9 @@ class SumOfParts(nn.Module):
     incidence: Tensor
     is_seen: Tensor
 
-    def __init__(self, composition: Composition, value: nn.Parameter, *, is_matrix_of_tags: bool = False) -> None:
+    def __init__(self, composition: Composition, value: nn.Parameter, *, discount: float, is_matrix_of_tags: bool) -> None:
         super().__init__()
-        self.is_matrix_of_tags = is_matrix_of_tags
+        self.discount, self.is_matrix_of_tags = discount, is_matrix_of_tags
         # They follow from the tags, so they are not saved.
         self.register_buffer("incidence", composition.incidence.to(value), persistent=False)
         self.register_buffer("is_seen", composition.is_seen.to(value), persistent=False)
@@ -185,4 +196,6 @@ class SumOfParts(nn.Module):
             weight = weight * 2.0 * torch.randint_like(weight, 2)
         if self.is_matrix_of_tags:
             return value @ self.incidence.t() + own * weight.unsqueeze(1) * self.is_seen
+        if self.training and self.discount:
+            value = value - self.discount * (1.0 - self.is_seen)
         return value + own * weight.view(-1, *[1] * (own.dim() - 1))
