@@ -19,31 +19,38 @@ from linearcore.tagging.encoders import copy_leading_rows
 from linearcore.tagging.readers import TagColumns
 
 
-def start_tagger(
+def start_vocabulary(
     sentences: Sequence[TaggedSentence], settings: Training, columns: str, trained: Tagger | None = None
-) -> Tagger:
-    """Returns the tagger with which training starts.
-
-    Args:
-        sentences: training sentences.
-        settings: training settings with all defaults filled in.
-        columns: the tag columns, in the syntax of `--tag`.
-        trained: a tagger to continue from. Its words and tags keep their numbers and weights; those of new words and tags
-            are initialised as in a new tagger.
-    """
+) -> Vocabulary:
+    """Returns the words and tags of the sentences, after those of the tagger to continue from, if any."""
     vocabulary = Vocabulary.of(sentences)
     if trained is not None:
         vocabulary = trained.vocabulary.extend(vocabulary)
     if settings.inflate is not None:
         vocabulary = vocabulary.inflate(settings.inflate, len(TagColumns.parse(columns).indices))
-    if settings.compose:
-        vocabulary = _add_unseen_tags(vocabulary, sentences, settings.unseen_tags)
-    composition = Composition.of(vocabulary) if settings.compose else None
-    if trained is None:
-        encoder, head_options = settings.make_encoder(vocabulary), settings.head_options()
-    else:
-        encoder, head_options = trained.model.encoder.extend(vocabulary), trained.model.settings()
-    model = TaggingModel(encoder, len(vocabulary.tags), composition=composition, **head_options)
+    return _add_unseen_tags(vocabulary, sentences, settings.unseen_tags) if settings.compose else vocabulary
+
+
+def start_tagger(vocabulary: Vocabulary, settings: Training, columns: str, trained: Tagger | None = None) -> Tagger:
+    """Returns the tagger with which training starts.
+
+    Args:
+        vocabulary: the result of `start_vocabulary`.
+        settings: training settings with all defaults filled in.
+        columns: the tag columns, in the syntax of `--tag`.
+        trained: a tagger to continue from. Its words and tags keep their numbers and weights; those of new words and tags
+            are initialised as in a new tagger.
+    """
+    encoder, options = None, settings.head_options()
+    if trained is not None:
+        encoder = trained.model.encoder.extend(vocabulary)
+        options = trained.model.settings() | {"constraints": options["constraints"]}
+    model = TaggingModel(
+        encoder or settings.make_encoder(vocabulary),
+        vocabulary.tags,
+        composition=Composition.of(vocabulary) if settings.compose else None,
+        **options,
+    )
     if trained is not None:
         copy_leading_rows(model.projection, trained.model.projection)
         if model.head is not None and trained.model.head is not None:
@@ -85,6 +92,7 @@ def load_trained(settings: Training, columns: str, out: Path | None) -> tuple[Tr
         raise _conflict("loss", folder, head["loss"], settings.loss, f"pass --loss {head['loss']}, or train a new tagger")
     encoder = type(tagger.model.encoder)
     saved = {name: known.get(name) for name in encoder.settings if name != "vectors"} | {"vectors": None} | head
+    del saved["constraints"]  # They follow from the sentences, as for a new tagger.
     for name, value in saved.items():
         given = getattr(settings, name)
         if given not in (value, getattr(Training, name)):
