@@ -91,8 +91,9 @@ def load_trained(settings: Training, columns: str, out: Path | None) -> tuple[Tr
     if settings.loss != head["loss"]:
         raise _conflict("loss", folder, head["loss"], settings.loss, f"pass --loss {head['loss']}, or train a new tagger")
     encoder = type(tagger.model.encoder)
-    saved = {name: known.get(name) for name in encoder.settings if name != "vectors"} | {"vectors": None} | head
-    del saved["constraints"]  # They follow from the sentences, as for a new tagger.
+    # The vectors are those that the tagger was saved with; no file is read. Constraints follow from the new sentences.
+    saved = {name: known.get(name) for name in encoder.settings} | {"vectors": None, "max_vectors": None} | head
+    del saved["constraints"]
     for name, value in saved.items():
         given = getattr(settings, name)
         if given not in (value, getattr(Training, name)):
