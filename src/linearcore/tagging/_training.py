@@ -11,12 +11,11 @@ import torch
 from linearcore.runtime import Checkpoint, Interrupt, Progress, is_store
 from linearcore.tagging._corpus import Corpus, TaggedSentence, digest
 from linearcore.tagging._loop import TrainingLoop
-from linearcore.tagging._model import TaggingModel
 from linearcore.tagging._sentences import training_sentences
 from linearcore.tagging._settings import Training
+from linearcore.tagging._start import load_trained, source_hashes, start_tagger, start_vocabulary
 from linearcore.tagging._tagger import Tagger
-from linearcore.tagging._vocabulary import Vocabulary
-from linearcore.tagging.readers import Layout, TagColumns
+from linearcore.tagging.readers import Layout
 
 _ADVICE = "pass --fresh (fresh=True) to start again, or use another --out"
 
@@ -72,17 +71,17 @@ def train(
         OSError: if `out` cannot be written, for example because the disk is full; the last checkpoint stays valid.
         StoppedError: after SIGINT or SIGTERM, when the checkpoint is saved.
     """
-    settings = (settings or Training()).with_defaults()
     folder = None if out is None else Path(out)
     sentences, dev = training_sentences("sentences", sentences), training_sentences("dev", dev)
-    vocabulary = Vocabulary.of(sentences)
-    if settings.inflate is not None:
-        vocabulary = vocabulary.inflate(settings.inflate, len(TagColumns.parse(columns).indices))
+    settings, trained = load_trained(settings or Training(), columns, folder)
+    settings = settings.with_defaults()
+    vocabulary = start_vocabulary(sentences, settings, columns, trained)
     settings, note = settings.with_constraints(vocabulary.tags, sentences, dev)
     saved_settings = settings.to_json()
     # Compilation does not change the result, so a run may be resumed with or without it.
     key_settings = {name: value for name, value in saved_settings.items() if name != "compiled"}
     key = {"settings": key_settings, "train": digest(sentences), "dev": digest(dev), "tag": columns}
+    key |= source_hashes(settings)
     checkpoint = None if folder is None else Checkpoint(folder, "training run of a tagger", key, _ADVICE)
     lock = nullcontext() if checkpoint is None else checkpoint.lock()
     cuda = [torch.device(device)] if torch.device(device).type == "cuda" else []
@@ -92,10 +91,10 @@ def train(
         elif checkpoint is not None and is_store(checkpoint.out):
             return _load_finished(checkpoint, device)
         torch.manual_seed(settings.seed)
-        encoder = settings.make_encoder(vocabulary)
-        model = TaggingModel(encoder, vocabulary.tags, **settings.head_options())
-        tagger = Tagger(model.to(device), vocabulary, columns, {"training": saved_settings, "key": key}, layout)
-        corpora = [Corpus.of(part, vocabulary, encoder) for part in (sentences, dev)]
+        tagger = start_tagger(vocabulary, settings, columns, trained).to(device)
+        tagger.metadata = {"training": saved_settings, "key": key}
+        tagger.layout = layout or tagger.layout
+        corpora = [Corpus.of(part, vocabulary, tagger.model.encoder) for part in (sentences, dev)]
         loop = TrainingLoop(tagger, settings, corpora[0], corpora[1], checkpoint, save_every)
         resumed = loop.resume()
         with Progress() if progress is None else nullcontext(progress) as display, Interrupt() as interrupt:

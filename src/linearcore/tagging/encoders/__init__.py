@@ -7,7 +7,7 @@ To add an encoder, write a subclass of `Encoder` in a file of its own and add it
 from linearcore._checks import one_of
 from linearcore.tagging.encoders._bilstm import BiLSTM
 from linearcore.tagging.encoders._cutting import cut_into_rows
-from linearcore.tagging.encoders._encoder import Encoder, WordFeatures
+from linearcore.tagging.encoders._encoder import Encoder, WordFeatures, copy_leading_rows
 from linearcore.tagging.encoders._spelling import spelling
 from linearcore.tagging.encoders._transformer import TransformerEncoder
 
@@ -17,6 +17,7 @@ __all__ = [
     "Encoder",
     "TransformerEncoder",
     "WordFeatures",
+    "copy_leading_rows",
     "cut_into_rows",
     "encoder_class",
     "spelling",
