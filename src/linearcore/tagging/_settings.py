@@ -4,14 +4,15 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from linearcore._checks import complaint, one_of, positive
-from linearcore.tagging._heads import HEADS, HeadSettings, check_count, check_fraction
+from linearcore.tagging._heads import HEADS, HeadSettings, check_bool, check_count, check_fraction
+from linearcore.tagging._schedule import SCHEDULES
 
 PRECISIONS = ("auto", "fp32", "bf16")
 OPTIMIZERS = ("adam", "sgd")
-#: Defaults that depend on the encoder: a BiLSTM is trained from scratch, a transformer is fine-tuned.
+#: Default learning rate: a BiLSTM is trained from scratch, a transformer is fine-tuned.
 _LR = {"bilstm": 3e-3, "transformer": 1e-4}
-_BATCH_TOKENS = {"bilstm": 800, "transformer": 1600}
-_EPOCHS = {"bilstm": 12, "transformer": 4}
+#: Options of a BiLSTM and their defaults; other encoders refuse them.
+_BILSTM = {"characters": True, "embedding": 128, "hidden": 256, "layers": 1, "dropout": 0.3}
 #: Field names of earlier versions, which are the keys in saved taggers, checkpoints and result files.
 _FILE_KEYS = {"lr": "rate", "chain_lr_scale": "chain_rate", "weight_decay": "decay", "batch_tokens": "tokens"}
 
@@ -21,17 +22,26 @@ def setting(default: Any, help: str, flags: tuple[str, ...] = ()) -> Any:
     return field(default=default, metadata={"help": help, "flags": flags})
 
 
+def _describe(name: str) -> str:
+    """Returns the bounds of a default for `--help`."""
+    texts = {kind: "{} to {}".format(*getattr(schedule, name)) for kind, schedule in SCHEDULES.items()}
+    return f"{texts['bilstm']} (transformer: {texts['transformer']})"
+
+
 @dataclass(frozen=True)
 class Training(HeadSettings):
     """Settings that, with the data and the machine, determine the trained weights.
 
+    The default None of `epochs`, `patience` and `batch_tokens` follows the size of the training data: see `Schedule`. The
+    default None of `rank`, `unary` and `sharpness` follows the number of tags: see `HeadSettings`.
+
     Attributes:
         loss, rank, unary, sharpness, beam: options of the head, as in `HeadSettings`.
         encoder: "bilstm", or "transformer:PATH" with a local folder or a name on the Hugging Face hub.
-        characters: use prefix, suffix and shape features (BiLSTM only).
-        embedding, hidden, layers, dropout: options of `linearcore.tagging.encoders.BiLSTM`.
+        characters: use prefix, suffix and shape features (BiLSTM only); the default is True.
+        embedding, hidden, layers, dropout: options of `linearcore.tagging.encoders.BiLSTM`, refused by a transformer.
         inflate: pad the tag set to this size with tags that never occur, for benchmarks; None adds none.
-        epochs: maximum number of epochs; the default None is 12 for a BiLSTM and 4 for a transformer.
+        epochs: maximum number of epochs.
         patience: stop after this number of epochs without a better validation accuracy.
         lr: peak learning rate; the default None is 0.003 for a BiLSTM and 0.0001 for a transformer. The learning rate
             increases linearly during warm-up and then decreases linearly to zero.
@@ -41,7 +51,7 @@ class Training(HeadSettings):
         optimizer: "adam" (AdamW), or "sgd" with momentum 0.9.
         weight_decay: weight decay.
         clip: maximum norm of the gradient.
-        batch_tokens: batch size in words, padding included; the default None is 800 for a BiLSTM and 1600 for a transformer.
+        batch_tokens: batch size in words, padding included.
         precision: "fp32", "bf16" (autocast; weights stay in float32), or "auto", which is bf16 on GPUs that support it.
         seed: random seed.
         compiled: use torch.compile for the loss ("lc" and "ce" only). Compilation takes time before the first steps and is
@@ -49,14 +59,18 @@ class Training(HeadSettings):
     """
 
     encoder: str = setting("bilstm", "bilstm, or transformer:PATH with a local folder or a name on the Hugging Face hub.")
-    characters: bool = setting(True, "Use prefix, suffix and shape features (BiLSTM).")
-    embedding: int = setting(128, "Size of the word embeddings (BiLSTM).")
-    hidden: int = setting(256, "Hidden units per direction (BiLSTM).")
-    layers: int = setting(1, "Number of layers (BiLSTM).")
-    dropout: float = setting(0.3, "Dropout of embeddings and hidden states (BiLSTM).")
+    characters: bool | None = setting(None, "Use prefix, suffix and shape features (BiLSTM). Default: use them.")
+    embedding: int | None = setting(None, f"Size of the word embeddings (BiLSTM). Default: {_BILSTM['embedding']}.")
+    hidden: int | None = setting(None, f"Hidden units per direction (BiLSTM). Default: {_BILSTM['hidden']}.")
+    layers: int | None = setting(None, f"Number of layers (BiLSTM). Default: {_BILSTM['layers']}.")
+    dropout: float | None = setting(
+        None, f"Dropout of embeddings and hidden states (BiLSTM). Default: {_BILSTM['dropout']}."
+    )
     inflate: int | None = setting(None, "Pad the tag set to this number of tags, for benchmarks.")
-    epochs: int | None = setting(None, "Maximum number of epochs. Default: 12, or 4 for a transformer.")
-    patience: int = setting(4, "Stop after this number of epochs without a better validation accuracy.")
+    epochs: int | None = setting(None, f"Maximum number of epochs. Default: {_describe('epochs')}, more for fewer words.")
+    patience: int | None = setting(
+        None, "Stop after this number of epochs without a better validation accuracy. Default: 4, more for fewer words."
+    )
     lr: float | None = setting(None, "Peak learning rate. Default: 0.003, or 0.0001 for a transformer.")
     chain_lr_scale: float | None = setting(
         None,
@@ -67,7 +81,9 @@ class Training(HeadSettings):
     optimizer: str = setting("adam", "adam (AdamW), or sgd with momentum 0.9.")
     weight_decay: float = setting(0.01, "Weight decay.")
     clip: float = setting(5.0, "Maximum norm of the gradient.")
-    batch_tokens: int | None = setting(None, "Batch size in words. Default: 800, or 1600 for a transformer.")
+    batch_tokens: int | None = setting(
+        None, f"Batch size in words. Default: a 50th of the training words, {_describe('batch_tokens')}."
+    )
     precision: str = setting("auto", "fp32, bf16, or auto (bf16 on a GPU that supports it).")
     seed: int = setting(0, "Random seed.")
     compiled: bool = setting(False, "Use torch.compile for the loss; useful with many tags on a GPU.", flags=("--compile",))
@@ -80,10 +96,8 @@ class Training(HeadSettings):
             raise ValueError(complaint("compiled", f"be False with loss {self.loss!r}", True, advice))
         one_of("precision", self.precision, PRECISIONS)
         one_of("optimizer", self.optimizer, OPTIMIZERS)
-        if self.encoder != "bilstm" and not self.encoder.partition("transformer:")[2]:
-            must, advice = "be bilstm or transformer:PATH", "PATH is a folder or a name on the Hugging Face hub"
-            raise ValueError(complaint("encoder", must, repr(self.encoder), advice))
-        for name in ("inflate", "epochs", "batch_tokens", "patience", "embedding", "hidden", "layers"):
+        self._check_encoder()
+        for name in ("inflate", "epochs", "batch_tokens", "patience"):
             if getattr(self, name) is not None:
                 check_count(name, getattr(self, name))
         if self.lr is not None:
@@ -94,10 +108,22 @@ class Training(HeadSettings):
                 must, advice = f"be None with loss {self.loss!r}", f"{head.label} has no transitions; omit it"
                 raise ValueError(complaint("chain_lr_scale", must, self.chain_lr_scale, advice))
         positive("clip", self.clip, "for example 5")
-        for name in ("warmup", "dropout"):
-            check_fraction(name, getattr(self, name))
+        check_fraction("warmup", self.warmup)
         if not self.weight_decay >= 0:
             raise ValueError(complaint("weight_decay", "not be negative", self.weight_decay, "for example 0.01"))
+
+    def _check_encoder(self) -> None:
+        if self.encoder != "bilstm" and not self.encoder.partition("transformer:")[2]:
+            must, advice = "be bilstm or transformer:PATH", "PATH is a folder or a name on the Hugging Face hub"
+            raise ValueError(complaint("encoder", must, repr(self.encoder), advice))
+        for name, default in _BILSTM.items():
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if self.kind != "bilstm":
+                raise ValueError(complaint(name, f"be None with encoder {self.encoder}", repr(value), "omit it"))
+            check = {bool: check_bool, int: check_count, float: check_fraction}[type(default)]
+            check(name, value)
 
     @property
     def kind(self) -> str:
@@ -109,14 +135,39 @@ class Training(HeadSettings):
         """The folder or hub name of a transformer; empty for a BiLSTM."""
         return self.encoder.partition(":")[2]
 
-    def with_defaults(self) -> "Training":
-        """Returns a copy in which None is replaced by the encoder's defaults."""
-        return replace(
-            self,
-            lr=_LR[self.kind] if self.lr is None else self.lr,
-            batch_tokens=_BATCH_TOKENS[self.kind] if self.batch_tokens is None else self.batch_tokens,
-            epochs=_EPOCHS[self.kind] if self.epochs is None else self.epochs,
-        )
+    @property
+    def peak_lr(self) -> float:
+        """The highest learning rate: `lr`, or its default for the encoder."""
+        return _LR[self.kind] if self.lr is None else self.lr
+
+    def with_defaults(self, num_words: int, num_tags: int) -> "Training":
+        """Returns a copy in which None is replaced by the default for this encoder and this training data.
+
+        Args:
+            num_words: number of words of the training sentences.
+            num_tags: number of different tags that occur in them.
+
+        Example:
+            >>> settings = Training(epochs=3).with_defaults(num_words=6400, num_tags=17)
+            >>> settings.epochs, settings.batch_tokens, settings.hidden, settings.rank
+            (3, 128, 256, 0)
+        """
+        schedule = SCHEDULES[self.kind]
+        batch_tokens = schedule.default_batch_tokens(num_words) if self.batch_tokens is None else self.batch_tokens
+        epochs = schedule.default_epochs(num_words, batch_tokens) if self.epochs is None else self.epochs
+        defaults = {
+            "lr": self.peak_lr,
+            "batch_tokens": batch_tokens,
+            "epochs": epochs,
+            "patience": schedule.default_patience(num_words, batch_tokens, epochs),
+            **HEADS[self.loss].defaults(num_tags),
+            **(self.bilstm_options() if self.kind == "bilstm" else {}),
+        }
+        return replace(self, **{name: value for name, value in defaults.items() if getattr(self, name) is None})
+
+    def bilstm_options(self) -> dict[str, Any]:
+        """Returns the options of `linearcore.tagging.encoders.BiLSTM`, with its defaults in place of None."""
+        return {name: default if getattr(self, name) is None else getattr(self, name) for name, default in _BILSTM.items()}
 
     def to_json(self) -> dict[str, Any]:
         """Returns the settings as JSON values under the keys used in files; of a transformer's path only the last part."""

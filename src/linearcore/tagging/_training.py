@@ -27,8 +27,9 @@ class TrainingResult:
     """Result of `train`.
 
     Attributes:
-        tagger: the tagger with the weights of the best epoch.
-        history: one row per epoch: loss, validation accuracy, words per second, seconds.
+        tagger: the tagger with the weights of the best validation accuracy.
+        history: one row per validation: epoch, loss, validation accuracy, words per second, seconds. There is one after
+            every epoch, or, with more validation than training words, after as many epochs as have the same number of words.
         resumed: epoch and batch at which training was resumed; None if it started from the beginning.
         was_finished: whether `out` already contained this tagger, so nothing was trained.
     """
@@ -37,6 +38,16 @@ class TrainingResult:
     history: list[dict[str, Any]]
     resumed: tuple[int, int] | None
     was_finished: bool = False
+
+    @property
+    def best_epoch(self) -> int:
+        """The first epoch with the best validation accuracy, from 1."""
+        return int(max(self.history, key=lambda row: float(row["dev_accuracy"]))["epoch"])
+
+    @property
+    def last_epoch(self) -> int:
+        """The last epoch, from 1."""
+        return int(self.history[-1]["epoch"])
 
 
 def train(
@@ -69,9 +80,11 @@ def train(
             a checkpoint with other settings or data.
         StoppedError: after SIGINT or SIGTERM, when the checkpoint is saved.
     """
-    settings = (settings or Training()).with_defaults()
-    folder = None if out is None else Path(out)
     _check(sentences, dev)
+    vocabulary = Vocabulary.of(sentences)
+    # Tags that never occur do not make a tag set large, so they are not counted.
+    settings = (settings or Training()).with_defaults(sum(vocabulary.counts), len(vocabulary.tags))
+    folder = None if out is None else Path(out)
     saved_settings = settings.to_json()
     # Compilation does not change the result, so a run may be resumed with or without it.
     key_settings = {name: value for name, value in saved_settings.items() if name != "compiled"}
@@ -83,7 +96,6 @@ def train(
         return _load_finished(checkpoint, device)
     with torch.random.fork_rng(devices=[torch.device(device)] if torch.device(device).type == "cuda" else []):
         torch.manual_seed(settings.seed)
-        vocabulary = Vocabulary.of(sentences)
         if settings.inflate is not None:
             vocabulary = vocabulary.inflate(settings.inflate, len(TagColumns.parse(columns).indices))
         encoder = make_encoder(vocabulary, settings)
@@ -96,6 +108,7 @@ def train(
             if resumed is not None:
                 best = "" if loop.state.best < 0 else f"; best validation accuracy so far {loop.state.best:.2f} %"
                 display.print(f"resuming in epoch {resumed[0]} after {resumed[1]} batches{best}")
+            display.print(loop.describe())
             loop.train_epochs(display, interrupt)
     tagger.metadata |= {"history": loop.state.history, "dev_accuracy": loop.state.best}
     if checkpoint is not None:
@@ -110,11 +123,7 @@ def make_encoder(vocabulary: Vocabulary, settings: Training) -> Encoder:
         return BiLSTM(
             vocabulary.words,
             vocabulary.counts,
-            characters=settings.characters,
-            embedding=settings.embedding,
-            hidden=settings.hidden,
-            layers=settings.layers,
-            dropout=settings.dropout,
+            **settings.bilstm_options(),
             buckets=_buckets(len(vocabulary.words)),
         )
     from linearcore.tagging.encoders import TransformerEncoder
