@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
 
+from linearcore._checks import complaint
 from linearcore._torch import is_compiler_error
 from linearcore.cli._config import read_config
-from linearcore.cli._tag_files import CHECK_IDS, DEVICE, FILE, FORMAT
+from linearcore.cli._tag_files import CHECK_IDS, COMMENTS, DEVICE, FILE, FORMAT
 from linearcore.cli._usage import INTERRUPTED, UsageError, check_device, usage_errors
 from linearcore.tagging import Training
 
 if TYPE_CHECKING:
     from linearcore.tagging import TaggedSentence, TrainingResult
-    from linearcore.tagging.readers import Sentence
+    from linearcore.tagging.readers import Layout, Sentence
 
 #: Number of file options; `--help` lists the options of `Training` after them.
 _NUM_FILE_OPTIONS = 5
@@ -62,7 +63,11 @@ def train(
     train: Annotated[list[str], typer.Option(help=f"Training file; required. Several are read in order. {FILE}")] = [],  # noqa: B006
     out: Annotated[Path | None, typer.Option(help="Folder for the tagger; required.")] = None,
     tag: Annotated[
-        str, typer.Option(help="Tag column: upos, xpos, upos+feats, … in CoNLL-U; a 1-based number or last in column files.")
+        str,
+        typer.Option(
+            help="Tag column: upos, xpos, upos+feats, … in CoNLL-U; a 1-based number or last in column files; a key in "
+            "JSON lines, where last stands for tags."
+        ),
     ] = "last",
     dev: Annotated[
         list[str],
@@ -81,6 +86,7 @@ def train(
     device: Annotated[str, typer.Option(help=DEVICE)] = "cpu",
     format: Annotated[str, typer.Option(help=FORMAT)] = "auto",
     check_ids: Annotated[bool, typer.Option(help=CHECK_IDS)] = True,
+    comments: Annotated[bool | None, typer.Option(help=COMMENTS)] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Ignore what --out contains and start again.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     **training: Any,
@@ -102,10 +108,10 @@ def train(
         out = _require_options(train, out)
         settings = Training(**training)
         device = check_device(device)
-        sentences, dev_sentences = _training_data(
-            train, dev, partial(read_sentences, tag=tag, format=format, check_ids=check_ids)
-        )
-    result = _train(sentences, dev_sentences, settings, columns=tag, out=out, device=device, fresh=fresh)
+        read = partial(read_sentences, tag=tag, format=format, check_ids=check_ids, comments=comments)
+        sentences, dev_sentences, layout = _training_data(train, dev, tag, read)
+    options = {"columns": layout.columns, "layout": layout, "out": out, "device": device, "fresh": fresh}
+    result = _train(sentences, dev_sentences, settings, **options)
     _print_result(result, out, len(sentences), len(dev_sentences), as_json)
 
 
@@ -118,15 +124,28 @@ def _require_options(train: list[str], out: Path | None) -> Path:
 
 
 def _training_data(
-    train: list[str], dev: list[str], read: "Callable[[str], Iterator[Sentence]]"
-) -> "tuple[list[TaggedSentence], list[TaggedSentence]]":
-    """Reads training and validation sentences, each from several files in order."""
+    train: list[str], dev: list[str], tag: str, read: "Callable[[str], Iterator[Sentence]]"
+) -> "tuple[list[TaggedSentence], list[TaggedSentence], Layout]":
+    """Reads training and validation sentences, each from several files in order; also returns the layout of the first."""
     from linearcore.tagging import split_dev
+    from linearcore.tagging.readers import Layout
 
-    parts: list[list[TaggedSentence]] = [
-        [(sentence.words, sentence.tags or []) for name in names for sentence in read(name)] for names in (train, dev)
-    ]
-    return (parts[0], parts[1]) if dev else split_dev(parts[0])
+    layouts: list[Layout] = []
+
+    def pairs(files: list[str]) -> "Iterator[TaggedSentence]":
+        for file in files:
+            for number, sentence in enumerate(read(file)):
+                if number == 0:
+                    layouts.append(Layout.of(sentence, tag))
+                yield sentence.words, sentence.tags or []
+
+    sentences = list(pairs(train))
+    formats = sorted({layout.format for layout in layouts})
+    if len(formats) > 1:
+        must, advice = "be files of one format", "convert them to one format"
+        raise ValueError(complaint("--train", must, " and ".join(formats), advice))
+    sentences, dev_sentences = (sentences, list(pairs(dev))) if dev else split_dev(sentences)
+    return sentences, dev_sentences, layouts[0]
 
 
 def _train(

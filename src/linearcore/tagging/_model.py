@@ -61,4 +61,4 @@ class TaggingModel(nn.Module):
         emissions = self.emissions(mask, inputs).float()
         if self.head is None:
             return emissions.argmax(-1).masked_fill(~mask, IGNORED)
-        return (self.head.beam(emissions, self.beam, mask) if self.beam else self.head.viterbi(emissions, mask))[0]
+        return (self.head.beam(emissions, mask, width=self.beam) if self.beam else self.head.viterbi(emissions, mask))[0]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Schedule:
-    """Defaults of one kind of encoder.
+    """Defaults of one encoder.
 
     A batch has a `steps_per_epoch`-th of the training words, within bounds. Training has as many epochs as `min_steps`
     steps take, within bounds, so small corpora are trained for more epochs than large ones.
@@ -19,7 +19,7 @@ class Schedule:
         patience_steps: number of steps without a better validation accuracy after which training may stop.
 
     Example:
-        >>> words, schedule = 6400, SCHEDULES["bilstm"]
+        >>> words, schedule = 6400, Schedule(batch_tokens=(64, 400), epochs=(12, 40), min_steps=1500)
         >>> tokens = schedule.default_batch_tokens(words)
         >>> tokens, schedule.default_epochs(words, tokens), schedule.default_patience(words, tokens, epochs=30)
         (128, 30, 10)
@@ -47,13 +47,6 @@ class Schedule:
     def default_patience(self, num_words: int, batch_tokens: int, epochs: int) -> int:
         """Returns the number of epochs without a better validation accuracy after which training stops."""
         return min(epochs, max(self.patience, _epochs_of(self.patience_steps, num_words, batch_tokens)))
-
-
-#: By kind of encoder: a BiLSTM is trained from scratch, a transformer is fine-tuned.
-SCHEDULES = {
-    "bilstm": Schedule(batch_tokens=(64, 400), epochs=(12, 40), min_steps=1500),
-    "transformer": Schedule(batch_tokens=(256, 1600), epochs=(4, 20), min_steps=400),
-}
 
 
 def _epochs_of(steps: int, num_words: int, batch_tokens: int) -> int:

@@ -5,14 +5,16 @@ from typing import Any
 
 from linearcore._checks import complaint, one_of, positive
 from linearcore.tagging._heads import HEADS, HeadSettings, check_bool, check_count, check_fraction
-from linearcore.tagging._schedule import SCHEDULES
+from linearcore.tagging._vocabulary import Vocabulary
+from linearcore.tagging.encoders import ENCODERS, BiLSTM, Encoder
 
 PRECISIONS = ("auto", "fp32", "bf16")
 OPTIMIZERS = ("adam", "sgd")
-#: Default learning rate: a BiLSTM is trained from scratch, a transformer is fine-tuned.
-_LR = {"bilstm": 3e-3, "transformer": 1e-4}
-#: Options of a BiLSTM and their defaults; other encoders refuse them.
-_BILSTM = {"characters": True, "embedding": 128, "hidden": 256, "layers": 1, "dropout": 0.3}
+#: Checks of the fields that only some encoders take.
+_ENCODER_CHECKS = {
+    "characters": check_bool, "embedding": check_count, "hidden": check_count, "layers": check_count,
+    "dropout": check_fraction,
+}  # fmt: skip
 #: Field names of earlier versions, which are the keys in saved taggers, checkpoints and result files.
 _FILE_KEYS = {"lr": "rate", "chain_lr_scale": "chain_rate", "weight_decay": "decay", "batch_tokens": "tokens"}
 
@@ -24,8 +26,8 @@ def setting(default: Any, help: str, flags: tuple[str, ...] = ()) -> Any:
 
 def _describe(name: str) -> str:
     """Returns the bounds of a default for `--help`."""
-    texts = {kind: "{} to {}".format(*getattr(schedule, name)) for kind, schedule in SCHEDULES.items()}
-    return f"{texts['bilstm']} (transformer: {texts['transformer']})"
+    bounds = {kind: getattr(encoder.schedule, name) for kind, encoder in ENCODERS.items()}
+    return " or ".join(f"{low} to {high} ({kind})" for kind, (low, high) in bounds.items())
 
 
 @dataclass(frozen=True)
@@ -60,11 +62,11 @@ class Training(HeadSettings):
 
     encoder: str = setting("bilstm", "bilstm, or transformer:PATH with a local folder or a name on the Hugging Face hub.")
     characters: bool | None = setting(None, "Use prefix, suffix and shape features (BiLSTM). Default: use them.")
-    embedding: int | None = setting(None, f"Size of the word embeddings (BiLSTM). Default: {_BILSTM['embedding']}.")
-    hidden: int | None = setting(None, f"Hidden units per direction (BiLSTM). Default: {_BILSTM['hidden']}.")
-    layers: int | None = setting(None, f"Number of layers (BiLSTM). Default: {_BILSTM['layers']}.")
+    embedding: int | None = setting(None, f"Size of the word embeddings (BiLSTM). Default: {BiLSTM.settings['embedding']}.")
+    hidden: int | None = setting(None, f"Hidden units per direction (BiLSTM). Default: {BiLSTM.settings['hidden']}.")
+    layers: int | None = setting(None, f"Number of layers (BiLSTM). Default: {BiLSTM.settings['layers']}.")
     dropout: float | None = setting(
-        None, f"Dropout of embeddings and hidden states (BiLSTM). Default: {_BILSTM['dropout']}."
+        None, f"Dropout of embeddings and hidden states (BiLSTM). Default: {BiLSTM.settings['dropout']}."
     )
     inflate: int | None = setting(None, "Pad the tag set to this number of tags, for benchmarks.")
     epochs: int | None = setting(None, f"Maximum number of epochs. Default: {_describe('epochs')}, more for fewer words.")
@@ -113,32 +115,37 @@ class Training(HeadSettings):
             raise ValueError(complaint("weight_decay", "not be negative", self.weight_decay, "for example 0.01"))
 
     def _check_encoder(self) -> None:
-        if self.encoder != "bilstm" and not self.encoder.partition("transformer:")[2]:
-            must, advice = "be bilstm or transformer:PATH", "PATH is a folder or a name on the Hugging Face hub"
-            raise ValueError(complaint("encoder", must, repr(self.encoder), advice))
-        for name, default in _BILSTM.items():
+        if self.kind not in ENCODERS or (":" in self.encoder, bool(self.path)) != (self.encoder_class.takes_path,) * 2:
+            choices = " or ".join(f"{kind}:PATH" if encoder.takes_path else kind for kind, encoder in ENCODERS.items())
+            advice = "PATH is a folder or a name on the Hugging Face hub"
+            raise ValueError(complaint("encoder", f"be {choices}", repr(self.encoder), advice))
+        for name in dict.fromkeys(name for encoder in ENCODERS.values() for name in encoder.settings):
             value = getattr(self, name)
-            if value is None:
-                continue
-            if self.kind != "bilstm":
+            if value is not None and name not in self.encoder_class.settings:
                 raise ValueError(complaint(name, f"be None with encoder {self.encoder}", repr(value), "omit it"))
-            check = {bool: check_bool, int: check_count, float: check_fraction}[type(default)]
-            check(name, value)
+        for name, check in _ENCODER_CHECKS.items():
+            if getattr(self, name) is not None:
+                check(name, getattr(self, name))
 
     @property
     def kind(self) -> str:
-        """The kind of encoder, "bilstm" or "transformer"."""
+        """The name of the encoder in `ENCODERS`."""
         return self.encoder.partition(":")[0]
 
     @property
+    def encoder_class(self) -> type[Encoder]:
+        """The class of the encoder."""
+        return ENCODERS[self.kind]
+
+    @property
     def path(self) -> str:
-        """The folder or hub name of a transformer; empty for a BiLSTM."""
+        """The folder or hub name of a pre-trained encoder; empty for others."""
         return self.encoder.partition(":")[2]
 
     @property
     def peak_lr(self) -> float:
         """The highest learning rate: `lr`, or its default for the encoder."""
-        return _LR[self.kind] if self.lr is None else self.lr
+        return self.encoder_class.default_lr if self.lr is None else self.lr
 
     def with_defaults(self, num_words: int, num_tags: int) -> "Training":
         """Returns a copy in which None is replaced by the default for this encoder and this training data.
@@ -152,7 +159,7 @@ class Training(HeadSettings):
             >>> settings.epochs, settings.batch_tokens, settings.hidden, settings.rank
             (3, 128, 256, 0)
         """
-        schedule = SCHEDULES[self.kind]
+        schedule = self.encoder_class.schedule
         batch_tokens = schedule.default_batch_tokens(num_words) if self.batch_tokens is None else self.batch_tokens
         epochs = schedule.default_epochs(num_words, batch_tokens) if self.epochs is None else self.epochs
         defaults = {
@@ -161,13 +168,15 @@ class Training(HeadSettings):
             "epochs": epochs,
             "patience": schedule.default_patience(num_words, batch_tokens, epochs),
             **HEADS[self.loss].defaults(num_tags),
-            **(self.bilstm_options() if self.kind == "bilstm" else {}),
+            **self.encoder_class.settings,
         }
         return replace(self, **{name: value for name, value in defaults.items() if getattr(self, name) is None})
 
-    def bilstm_options(self) -> dict[str, Any]:
-        """Returns the options of `linearcore.tagging.encoders.BiLSTM`, with its defaults in place of None."""
-        return {name: default if getattr(self, name) is None else getattr(self, name) for name, default in _BILSTM.items()}
+    def make_encoder(self, vocabulary: Vocabulary) -> Encoder:
+        """Returns a new encoder for the words of a vocabulary."""
+        values = {name: getattr(self, name) for name in self.encoder_class.settings}
+        given = {name: value for name, value in values.items() if value is not None}
+        return self.encoder_class.from_settings(vocabulary, self.path, **{**self.encoder_class.settings, **given})
 
     def to_json(self) -> dict[str, Any]:
         """Returns the settings as JSON values under the keys used in files; of a transformer's path only the last part."""

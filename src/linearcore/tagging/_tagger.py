@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
@@ -14,7 +14,13 @@ from linearcore.tagging._evaluation import Evaluation
 from linearcore.tagging._model import TaggingModel
 from linearcore.tagging._vocabulary import Vocabulary
 from linearcore.tagging.encoders import encoder_class
-from linearcore.tagging.readers import Sentence
+from linearcore.tagging.readers import Layout, Sentence
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+    from linearcore.tagging.export import ExportedFiles
+    from linearcore.tagging.hugging_face import ChainForTokenClassification
 
 KIND = "tagger"
 #: Number of sentences read at a time and sorted into batches of similar length; it bounds the memory.
@@ -31,6 +37,7 @@ class Tagger:
         vocabulary: words and tags of the training sentences.
         columns: the tag columns of a file, in the syntax of `--tag`.
         metadata: training settings and results, as JSON values.
+        layout: the format of the training files; None infers it from `columns`: CoNLL-U for its column names, else columns.
 
     Example:
         >>> from linearcore.tagging.encoders import BiLSTM
@@ -41,12 +48,18 @@ class Tagger:
     """
 
     def __init__(
-        self, model: TaggingModel, vocabulary: Vocabulary, columns: str, metadata: Mapping[str, Any] | None = None
+        self,
+        model: TaggingModel,
+        vocabulary: Vocabulary,
+        columns: str,
+        metadata: Mapping[str, Any] | None = None,
+        layout: Layout | None = None,
     ) -> None:
         self.model = model
         self.vocabulary = vocabulary
         self.columns = columns
         self.metadata = dict(metadata or {})
+        self.layout = layout or Layout.of_columns(columns)
 
     @property
     def device(self) -> torch.device:
@@ -78,18 +91,40 @@ class Tagger:
         for chunk in _chunks(sentences):
             yield from self._predict(chunk, batch_tokens)
 
-    def tag_sentences(self, sentences: Iterable[Sentence], batch_tokens: int = 4096) -> Iterator[tuple[Sentence, list[str]]]:
-        """Yields each sentence with its predicted tags, for sentences from `linearcore.tagging.readers`."""
-        for chunk in _chunks(sentences):
+    def tag_sentences(
+        self, sentences: Iterable[Sentence], batch_tokens: int = 4096, *, buffered: bool = True
+    ) -> Iterator[tuple[Sentence, list[str]]]:
+        """Yields each sentence with its predicted tags, for sentences from `linearcore.tagging.readers`.
+
+        Args:
+            sentences: the sentences.
+            batch_tokens: batch size in words, padding included.
+            buffered: read some hundred sentences and tag them in batches of similar length. False tags each sentence as soon
+                as it is read, which is slower.
+        """
+        for chunk in _chunks(sentences, _CHUNK_SENTENCES if buffered else 1):
             yield from zip(chunk, self._predict([sentence.words for sentence in chunk], batch_tokens), strict=True)
 
-    def evaluation(self) -> Evaluation:
-        """Returns an empty `Evaluation` with the training vocabulary."""
-        return Evaluation(self.vocabulary.word_numbers, self.vocabulary.tag_numbers)
+    def evaluation(self, columns: str | None = None) -> Evaluation:
+        """Returns an empty `Evaluation` with the training vocabulary.
 
-    def evaluate(self, sentences: Iterable[Sentence]) -> Evaluation:
-        """Compares predicted tags with the tags of the sentences."""
-        evaluation = self.evaluation()
+        Args:
+            columns: columns of the gold tags, in the syntax of `--tag`: some or all of those that the tagger predicts. None
+                for all of them.
+
+        Raises:
+            ValueError: if the tagger does not predict a column.
+        """
+        return Evaluation(
+            self.vocabulary.word_numbers,
+            self.vocabulary.tag_numbers,
+            columns=self.columns if columns is None else columns,
+            predicted_columns=self.columns,
+        )
+
+    def evaluate(self, sentences: Iterable[Sentence], columns: str | None = None) -> Evaluation:
+        """Compares predicted tags with the tags of the sentences; `columns` as in `evaluation`."""
+        evaluation = self.evaluation(columns)
         for sentence, tags in self.tag_sentences(sentences):
             evaluation.add(sentence.words, sentence.tags or [], tags)
         return evaluation
@@ -104,6 +139,36 @@ class Tagger:
             for member, row in zip(bucket.members, rows, strict=True):
                 predictions[member] = [self.vocabulary.tags[tag] for tag in row[: len(sentences[member])]]
         return predictions
+
+    def export(self, path: str | Path) -> "ExportedFiles":
+        """Writes the whole tagger, decoding included, as one graph for use without this class.
+
+        Batch size and sentence length are dynamic. Words are turned into integers outside the graph; what this needs is
+        written to a JSON file beside it, and a script that runs the graph to a Python file. `ExportedTagger` runs it, too.
+
+        Args:
+            path: MODEL.onnx for ONNX, which needs onnx and onnxscript, or MODEL.pt2 for torch.export. The other two files
+                are MODEL.json and MODEL.py.
+
+        Raises:
+            ValueError: if `path` has another ending.
+            MissingExtraError: if a package is missing.
+            OSError: if a file cannot be written.
+        """
+        from linearcore.tagging.export import export_tagger
+
+        return export_tagger(self, path)
+
+    def to_hugging_face(self) -> "tuple[ChainForTokenClassification, PreTrainedTokenizerFast]":
+        """Returns a copy of a tagger with a transformer as Hugging Face model, and its tokenizer; both can be saved.
+
+        Raises:
+            ValueError: if the encoder is not a transformer, or its tokenizer does not show where words start.
+            MissingExtraError: if transformers is not installed.
+        """
+        from linearcore.tagging.hugging_face import from_tagger
+
+        return from_tagger(self)
 
     def save(self, folder: str | Path) -> None:
         """Writes the tagger as safetensors and JSON into `folder`; the folder can be copied to another machine.
@@ -124,6 +189,7 @@ class Tagger:
             KIND,
             settings={
                 "columns": self.columns,
+                "layout": self.layout.to_json(),
                 "encoder": encoder.kind,
                 "model": self.model.settings(),
                 "told": self.metadata,
@@ -149,7 +215,9 @@ class Tagger:
             vocabulary = Vocabulary.from_json(stored.documents["vocabulary"])
             model = TaggingModel(encoder, len(vocabulary.tags), **settings["model"])
             model.load_state_dict(stored.tensors)
-            tagger = cls(model, vocabulary, settings["columns"], settings["told"])
+            # Earlier versions did not save the layout.
+            layout = Layout.from_json(settings["layout"]) if "layout" in settings else None
+            tagger = cls(model, vocabulary, settings["columns"], settings["told"], layout)
         except (KeyError, TypeError, ValueError, RuntimeError, OSError) as error:
             reason = " ".join(str(error).split())[:200]
             advice = f"train it again, or load it with linearcore {stored.written_by.get('linearcore', 'of that time')}"
@@ -158,13 +226,13 @@ class Tagger:
         return tagger.to(device)
 
 
-def _chunks(items: Iterable[Item]) -> Iterator[list[Item]]:
-    """Yields lists of `_CHUNK_SENTENCES` items. If reading fails, the items before the error are still yielded."""
+def _chunks(items: Iterable[Item], size: int = _CHUNK_SENTENCES) -> Iterator[list[Item]]:
+    """Yields lists of `size` items. If reading fails, the items before the error are still yielded."""
     chunk: list[Item] = []
     try:
         for item in items:
             chunk.append(item)
-            if len(chunk) == _CHUNK_SENTENCES:
+            if len(chunk) == size:
                 yield chunk
                 chunk = []
     except GeneratorExit:

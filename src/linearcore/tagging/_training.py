@@ -16,8 +16,7 @@ from linearcore.tagging._model import TaggingModel
 from linearcore.tagging._settings import Training
 from linearcore.tagging._tagger import Tagger
 from linearcore.tagging._vocabulary import Vocabulary
-from linearcore.tagging.encoders import BiLSTM, Encoder
-from linearcore.tagging.readers import TagColumns
+from linearcore.tagging.readers import Layout, TagColumns
 
 _ADVICE = "pass --fresh (fresh=True) to start again, or use another --out"
 
@@ -56,6 +55,7 @@ def train(
     settings: Training | None = None,
     *,
     columns: str = "tag",
+    layout: Layout | None = None,
     out: str | Path | None = None,
     device: str = "cpu",
     fresh: bool = False,
@@ -69,6 +69,7 @@ def train(
         dev: validation sentences, for early stopping and the choice of the best epoch.
         settings: training settings; None uses the defaults of `Training`.
         columns: the tag columns, in the syntax of `--tag`; saved with the tagger.
+        layout: the format of the training files, saved with the tagger, so `tag predict` refuses other formats.
         out: folder for the tagger and, during training, for the checkpoint.
         device: torch device.
         fresh: ignore what `out` contains and start again.
@@ -76,8 +77,9 @@ def train(
         progress: an open progress display; None opens a new one.
 
     Raises:
-        ValueError: if there are no words, a sentence has different numbers of words and tags, or `out` contains a tagger or
-            a checkpoint with other settings or data.
+        ValueError: if there are no words, a sentence has different numbers of words and tags, `out` contains a tagger or
+            a checkpoint with other settings or data, or another run is active in `out`.
+        OSError: if `out` cannot be written, for example because the disk is full; the last checkpoint stays valid.
         StoppedError: after SIGINT or SIGTERM, when the checkpoint is saved.
     """
     _check(sentences, dev)
@@ -90,17 +92,19 @@ def train(
     key_settings = {name: value for name, value in saved_settings.items() if name != "compiled"}
     key = {"settings": key_settings, "train": digest(sentences), "dev": digest(dev), "tag": columns}
     checkpoint = None if folder is None else Checkpoint(folder, "training run of a tagger", key, _ADVICE)
-    if checkpoint is not None and fresh:
-        checkpoint.remove()
-    elif checkpoint is not None and is_store(checkpoint.out):
-        return _load_finished(checkpoint, device)
-    with torch.random.fork_rng(devices=[torch.device(device)] if torch.device(device).type == "cuda" else []):
+    lock = nullcontext() if checkpoint is None else checkpoint.lock()
+    cuda = [torch.device(device)] if torch.device(device).type == "cuda" else []
+    with lock, torch.random.fork_rng(devices=cuda):
+        if checkpoint is not None and fresh:
+            checkpoint.remove()
+        elif checkpoint is not None and is_store(checkpoint.out):
+            return _load_finished(checkpoint, device)
         torch.manual_seed(settings.seed)
         if settings.inflate is not None:
             vocabulary = vocabulary.inflate(settings.inflate, len(TagColumns.parse(columns).indices))
-        encoder = make_encoder(vocabulary, settings)
+        encoder = settings.make_encoder(vocabulary)
         model = TaggingModel(encoder, len(vocabulary.tags), **settings.head_options())
-        tagger = Tagger(model.to(device), vocabulary, columns, {"training": saved_settings, "key": key})
+        tagger = Tagger(model.to(device), vocabulary, columns, {"training": saved_settings, "key": key}, layout)
         corpora = [Corpus.of(part, vocabulary, encoder) for part in (sentences, dev)]
         loop = TrainingLoop(tagger, settings, corpora[0], corpora[1], checkpoint, save_every)
         resumed = loop.resume()
@@ -110,25 +114,11 @@ def train(
                 display.print(f"resuming in epoch {resumed[0]} after {resumed[1]} batches{best}")
             display.print(loop.describe())
             loop.train_epochs(display, interrupt)
-    tagger.metadata |= {"history": loop.state.history, "dev_accuracy": loop.state.best}
-    if checkpoint is not None:
-        tagger.save(checkpoint.out)
-        checkpoint.remove()
-    return TrainingResult(tagger, loop.state.history, resumed)
-
-
-def make_encoder(vocabulary: Vocabulary, settings: Training) -> Encoder:
-    """Returns a new encoder for the settings."""
-    if settings.kind == BiLSTM.kind:
-        return BiLSTM(
-            vocabulary.words,
-            vocabulary.counts,
-            **settings.bilstm_options(),
-            buckets=_buckets(len(vocabulary.words)),
-        )
-    from linearcore.tagging.encoders import TransformerEncoder
-
-    return TransformerEncoder.from_pretrained(settings.path)
+        tagger.metadata |= {"history": loop.state.history, "dev_accuracy": loop.state.best}
+        if checkpoint is not None:
+            tagger.save(checkpoint.out)
+            checkpoint.remove()
+        return TrainingResult(tagger, loop.state.history, resumed)
 
 
 def _check(sentences: Sequence[TaggedSentence], dev: Sequence[TaggedSentence]) -> None:
@@ -143,11 +133,6 @@ def _check(sentences: Sequence[TaggedSentence], dev: Sequence[TaggedSentence]) -
 
 def _load_finished(checkpoint: Checkpoint, device: str) -> TrainingResult:
     """Loads the tagger in the folder; raises if it was trained with other settings or data."""
-    tagger = Tagger.load(checkpoint.out, device)
+    tagger = checkpoint.load_finished(lambda folder: Tagger.load(folder, device))
     checkpoint.require_same("a finished tagger", tagger.metadata.get("key", {}))
     return TrainingResult(tagger, tagger.metadata["history"], resumed=None, was_finished=True)
-
-
-def _buckets(words: int) -> int:
-    """Returns the size of the spelling table: about the number of different prefixes and suffixes, between 2¹⁰ and 2¹⁶."""
-    return min(2**16, max(2**10, 1 << (8 * words - 1).bit_length()))

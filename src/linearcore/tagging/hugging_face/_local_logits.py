@@ -15,7 +15,7 @@ def best_labels(head: ChainHead, emissions: Tensor, sites: Tensor, beam_width: i
     """
     if not beam_width:
         return head.viterbi(emissions, sites)[0]
-    labels, scores = head.beam(emissions, beam_width, sites)
+    labels, scores = head.beam(emissions, sites, width=beam_width)
     if head.constraints is not None and bool((scores == -torch.inf).any()):
         return head.viterbi(emissions, sites)[0]
     return labels
