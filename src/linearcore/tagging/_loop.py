@@ -196,6 +196,7 @@ class TrainingLoop:
         accuracy = dev_accuracy(self.model, self.dev)
         row = {
             "epoch": state.epoch,
+            "steps": state.epoch * len(self._epoch_batches(0)),
             "loss": state.losses / max(1, state.words),
             "dev_accuracy": accuracy,
             "words_per_second": round(state.words / max(state.seconds, 1e-9), 1),

@@ -27,8 +27,9 @@ class TrainingResult:
 
     Attributes:
         tagger: the tagger with the weights of the best validation accuracy.
-        history: one row per validation: epoch, loss, validation accuracy, words per second, seconds. There is one after
-            every epoch, or, with more validation than training words, after as many epochs as have the same number of words.
+        history: one row per validation: epoch, steps so far, loss, validation accuracy, words per second, seconds. There is
+            one after every epoch, or, with more validation than training words, after as many epochs as have the same
+            number of words.
         resumed: epoch and batch at which training was resumed; None if it started from the beginning.
         was_finished: whether `out` already contained this tagger, so nothing was trained.
     """

@@ -60,6 +60,7 @@ def test_the_best_epoch_is_kept_and_dev_decides_when_to_stop(tmp_path):
 def test_many_validation_sentences_are_decoded_less_often():
     found = train(DATA[:20], DATA, Training(epochs=10, batch_tokens=64, patience=10, hidden=8))
     assert [row["epoch"] for row in found.history] == [4, 8, 10]
+    assert found.history[-1]["steps"] % 10 == 0 and found.history[-1]["steps"] >= 10
     assert found.last_epoch == 10 and found.best_epoch in (4, 8, 10)
     # Patience counts epochs, not validations.
     wrong = [(words, ["none"] * len(words)) for words, _ in DATA]
