@@ -10,6 +10,8 @@ from linearcore.tagging.encoders import ENCODERS, BiLSTM, Encoder
 
 PRECISIONS = ("auto", "fp32", "bf16")
 OPTIMIZERS = ("adam", "sgd")
+#: The seed of each epoch's order is a product that must fit into 64 bits.
+_MAX_SEED = 2**40
 #: Checks of the fields that only some encoders take.
 _ENCODER_CHECKS = {
     "characters": check_bool, "embedding": check_count, "hidden": check_count, "layers": check_count,
@@ -111,6 +113,8 @@ class Training(HeadSettings):
                 raise ValueError(complaint("chain_lr_scale", must, self.chain_lr_scale, advice))
         positive("clip", self.clip, "for example 5")
         check_fraction("warmup", self.warmup)
+        if not isinstance(self.seed, int) or isinstance(self.seed, bool) or not 0 <= self.seed <= _MAX_SEED:
+            raise ValueError(complaint("seed", f"be an integer in [0, {_MAX_SEED}]", repr(self.seed), "for example 0"))
         if not self.weight_decay >= 0:
             raise ValueError(complaint("weight_decay", "not be negative", self.weight_decay, "for example 0.01"))
 

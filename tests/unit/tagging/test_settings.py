@@ -92,6 +92,8 @@ def test_json_has_the_keys_of_earlier_versions():
         ({"sharpness": 0.0}, "`sharpness` must be a positive number, got 0.0"),
         ({"compiled": True, "loss": "crf"}, "`compiled` must be False with loss 'crf', got True"),
         ({"hidden": 0}, "`hidden` must be a positive integer, got 0"),
+        ({"seed": 2**70}, "`seed` must be an integer in"),
+        ({"seed": True}, "`seed` must be an integer in"),
         ({"characters": 1}, "`characters` must be True or False, got 1"),
         *(
             (
