@@ -302,7 +302,7 @@ def test_a_head_of_the_tagger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
     assert told["dev_accuracy"] > 80
     head = Tagger.load(tmp_path / "model").model.head
     assert type(head) is ChainPerceptron and head.rank == 2
-    assert type(ChainSettings("perceptron", beam=4).make_chain(["O", "B-X"], strict_mask=False)) is ChainPerceptron
+    assert type(ChainSettings("perceptron", beam=4).make_head(["O", "B-X"], strict_mask=False)) is ChainPerceptron
     # What it does not take is refused by what it declares.
     assert command([*run, "--unary", "0.5"]) == 2
     assert "`unary` must be None with loss 'perceptron', got 0.5; omit it, or use loss 'lc'" in capsys.readouterr().err

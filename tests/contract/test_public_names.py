@@ -85,7 +85,7 @@ def test_public_names_are_these():
         "find_wrong_labels", "flagging_auc", "flagging_precision", "out_of_fold_scores", "read_table", "suspects",
     }  # fmt: skip
     assert set(tagging.__all__) == {
-        "HEADS", "ChainSettings", "Evaluation", "Head", "HeadSettings",
+        "HEADS", "ChainSettings", "Evaluation", "ExportedTagger", "Head", "HeadSettings", "Prediction", "ScoredTags",
         "StoppedError", "TaggedSentence", "Tagger", "Training", "TrainingResult", "evaluation_report", "split_dev", "train",
         "Batch", "Bucket", "Corpus", "Stepper", "TaggingModel", "Vocabulary", "digest", "make_optimizer",
         "lr_at",

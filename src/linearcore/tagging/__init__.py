@@ -13,6 +13,7 @@ from linearcore.tagging._evaluation import Evaluation
 from linearcore.tagging._evaluation_report import evaluation_report
 from linearcore.tagging._heads import HEADS, ChainSettings, Head, HeadSettings
 from linearcore.tagging._model import TaggingModel
+from linearcore.tagging._prediction import Prediction, ScoredTags
 from linearcore.tagging._settings import Training
 from linearcore.tagging._steps import Stepper, lr_at, make_optimizer
 from linearcore.tagging._tagger import Tagger
@@ -30,6 +31,8 @@ __all__ = [
     "ExportedTagger",
     "Head",
     "HeadSettings",
+    "Prediction",
+    "ScoredTags",
     "Stepper",
     "StoppedError",
     "TaggedSentence",

@@ -1,9 +1,11 @@
 """Training settings of a tagger."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from linearcore._checks import complaint, one_of, positive
+from linearcore.tagging._constraints import AUTO, NONE, SCHEMES, Pairs, resolve_constraints
 from linearcore.tagging._heads import HEADS, HeadSettings, check_bool, check_count, check_fraction
 from linearcore.tagging._vocabulary import Vocabulary
 from linearcore.tagging.encoders import ENCODERS, BiLSTM, Encoder
@@ -41,6 +43,8 @@ class Training(HeadSettings):
 
     Attributes:
         loss, rank, unary, sharpness, beam: options of the head, as in `HeadSettings`.
+        constraints: as in `HeadSettings`, or the name of a file of rules, "none", or "auto" (the default): a segment scheme
+            (bio, bioes or bmes) if the training and validation sentences satisfy it without exception, else none.
         encoder: "bilstm", or "transformer:PATH" with a local folder or a name on the Hugging Face hub.
         characters: use prefix, suffix and shape features (BiLSTM only); the default is True.
         embedding, hidden, layers, dropout: options of `linearcore.tagging.encoders.BiLSTM`, refused by a transformer.
@@ -62,6 +66,9 @@ class Training(HeadSettings):
             useful with many tags on a GPU.
     """
 
+    constraints: str | None = setting(
+        AUTO, f"Tag sequences to enforce: auto, none, {', '.join(SCHEMES)}, or a file of rules such as: forbid O I-PER."
+    )
     encoder: str = setting("bilstm", "bilstm, or transformer:PATH with a local folder or a name on the Hugging Face hub.")
     characters: bool | None = setting(None, "Use prefix, suffix and shape features (BiLSTM). Default: use them.")
     embedding: int | None = setting(None, f"Size of the word embeddings (BiLSTM). Default: {BiLSTM.settings['embedding']}.")
@@ -111,6 +118,12 @@ class Training(HeadSettings):
             if head.make is None:
                 must, advice = f"be None with loss {self.loss!r}", f"{head.label} has no transitions; omit it"
                 raise ValueError(complaint("chain_lr_scale", must, self.chain_lr_scale, advice))
+        if not isinstance(self.constraints, str | None):
+            advice = "pass the name of a file, or its lines"
+            raise ValueError(complaint("constraints", "be a string or None", type(self.constraints).__name__, advice))
+        if self.constraints not in (None, AUTO, NONE) and "constraints" not in head.options:
+            must, advice = f"be none or auto with loss {self.loss!r}", f"{head.label} has no transitions; omit it"
+            raise ValueError(complaint("constraints", must, repr(self.constraints), advice))
         positive("clip", self.clip, "for example 5")
         check_fraction("warmup", self.warmup)
         if not isinstance(self.seed, int) or isinstance(self.seed, bool) or not 0 <= self.seed <= _MAX_SEED:
@@ -175,6 +188,17 @@ class Training(HeadSettings):
             **self.encoder_class.settings,
         }
         return replace(self, **{name: value for name, value in defaults.items() if getattr(self, name) is None})
+
+    def with_constraints(self, tags: Sequence[str], sentences: Pairs, dev: Pairs) -> tuple["Training", str | None]:
+        """Returns a copy with the constraints of the head, and a line that says what was found, or None.
+
+        Raises:
+            ValueError: if `sentences` violate constraints that were asked for, or these do not fit the tags.
+            OSError: if the file of rules cannot be read.
+        """
+        has_chain = "constraints" in HEADS[self.loss].options
+        constraints, note = resolve_constraints(self.constraints if has_chain else NONE, tags, sentences, dev)
+        return replace(self, constraints=constraints), note
 
     def make_encoder(self, vocabulary: Vocabulary) -> Encoder:
         """Returns a new encoder for the words of a vocabulary."""

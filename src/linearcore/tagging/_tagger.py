@@ -1,17 +1,17 @@
 """A trained tagger: prediction, evaluation, saving and loading."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from linearcore._checks import complaint
 from linearcore.runtime import StoreError, read_store, write_store
-from linearcore.tagging._batches import batches
-from linearcore.tagging._corpus import Corpus
 from linearcore.tagging._evaluation import Evaluation
 from linearcore.tagging._model import TaggingModel
+from linearcore.tagging._prediction import Prediction
+from linearcore.tagging._predictor import BATCH_TOKENS, Predictor
+from linearcore.tagging._sentences import to_sentences, to_tagged_sentences, to_words
 from linearcore.tagging._vocabulary import Vocabulary
 from linearcore.tagging.encoders import encoder_class
 from linearcore.tagging.readers import Layout, Sentence
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from linearcore.tagging.hugging_face import ChainForTokenClassification
 
 KIND = "tagger"
-#: Number of sentences read at a time and sorted into batches of similar length; it bounds the memory.
-_CHUNK_SENTENCES = 512
-
-Item = TypeVar("Item")
 
 
 class Tagger:
@@ -71,28 +67,75 @@ class Tagger:
         self.model.to(device)
         return self
 
-    def tag(self, words: Sequence[str]) -> list[str]:
+    def tag(self, words: Iterable[str]) -> list[str]:
         """Returns the tags of one sentence, one per word.
 
         Raises:
-            TypeError: if `words` is a string.
+            TypeError: if `words` is a string, or a word is not.
         """
-        if isinstance(words, str):
-            raise TypeError(complaint("words", "be a list of words", "a string", "split it, for example words.split()"))
-        return next(self.tag_all([words]))
+        return self._predictor().predict([to_words("words", words)])[0].tags
 
-    def tag_all(self, sentences: Iterable[Sequence[str]], batch_tokens: int = 4096) -> Iterator[list[str]]:
+    def tag_all(self, sentences: Iterable[Iterable[str]], batch_tokens: int = BATCH_TOKENS) -> Iterator[list[str]]:
         """Yields the tags of each sentence, in order. The input is streamed, so memory does not grow with it.
 
         Args:
-            sentences: lists of words.
+            sentences: lists or other iterables of words, or dicts with "tokens"; a sentence may be empty.
             batch_tokens: batch size in words, padding included.
+
+        Raises:
+            TypeError: if a sentence is a string, or a word is not; the message has their indices.
         """
-        for chunk in _chunks(sentences):
-            yield from self._predict(chunk, batch_tokens)
+        return (prediction.tags for prediction in self.predict(sentences, batch_tokens=batch_tokens))
+
+    def predict(
+        self,
+        sentences: Iterable[Iterable[str]],
+        *,
+        confidences: bool = False,
+        margin: bool = False,
+        kbest: int = 1,
+        beam: int | None = None,
+        batch_tokens: int = BATCH_TOKENS,
+    ) -> Iterator[Prediction]:
+        """Yields the prediction of each sentence, in order. The input is streamed, as in `tag_all`.
+
+        Args:
+            sentences: as in `tag_all`.
+            confidences: also compute the confidence of each tag; `Prediction` says what it is for each loss.
+            margin: also compute the difference in score to the second-best sequence.
+            kbest: number of sequences to return; 1 returns no list of sequences.
+            beam: beam width; 0 is exact search; None is the model's own setting. `margin` and `kbest` always search exactly.
+            batch_tokens: batch size in words, padding included.
+
+        Raises:
+            TypeError: if a sentence is a string, or a word is not; the message has their indices.
+            ValueError: if an option is out of range, or no allowed sequence of tags exists for a sentence.
+
+        Example:
+            >>> from linearcore.tagging.encoders import BiLSTM
+            >>> vocabulary = Vocabulary.of([(["a", "cat"], ["DET", "NOUN"])])
+            >>> tagger = Tagger(TaggingModel(BiLSTM(vocabulary.words), 2), vocabulary, "upos")
+            >>> prediction = next(tagger.predict([["a", "dog"]], confidences=True, kbest=3))
+            >>> len(prediction.tags), len(prediction.confidences), len(prediction.kbest), prediction.margin
+            (2, 2, 3, None)
+        """
+        predictor = self._predictor(
+            confidences=confidences, margin=margin, kbest=kbest, beam=beam, batch_tokens=batch_tokens
+        )
+        pairs = predictor.stream(to_sentences("sentences", sentences), lambda words: words)
+        return (prediction for _, prediction in pairs)
+
+    def predict_sentences(self, sentences: Iterable[Sentence], **options: Any) -> Iterator[tuple[Sentence, Prediction]]:
+        """Yields each sentence with its prediction, for sentences from `linearcore.tagging.readers`.
+
+        Args:
+            sentences: the sentences.
+            options: those of `predict`, and `buffered`, as in `tag_sentences`.
+        """
+        return self._predictor(**options).stream(sentences, lambda sentence: sentence.words)
 
     def tag_sentences(
-        self, sentences: Iterable[Sentence], batch_tokens: int = 4096, *, buffered: bool = True
+        self, sentences: Iterable[Sentence], batch_tokens: int = BATCH_TOKENS, *, buffered: bool = True
     ) -> Iterator[tuple[Sentence, list[str]]]:
         """Yields each sentence with its predicted tags, for sentences from `linearcore.tagging.readers`.
 
@@ -102,8 +145,8 @@ class Tagger:
             buffered: read some hundred sentences and tag them in batches of similar length. False tags each sentence as soon
                 as it is read, which is slower.
         """
-        for chunk in _chunks(sentences, _CHUNK_SENTENCES if buffered else 1):
-            yield from zip(chunk, self._predict([sentence.words for sentence in chunk], batch_tokens), strict=True)
+        pairs = self.predict_sentences(sentences, batch_tokens=batch_tokens, buffered=buffered)
+        return ((sentence, prediction.tags) for sentence, prediction in pairs)
 
     def evaluation(self, columns: str | None = None) -> Evaluation:
         """Returns an empty `Evaluation` with the training vocabulary.
@@ -122,23 +165,27 @@ class Tagger:
             predicted_columns=self.columns,
         )
 
-    def evaluate(self, sentences: Iterable[Sentence], columns: str | None = None) -> Evaluation:
-        """Compares predicted tags with the tags of the sentences; `columns` as in `evaluation`."""
+    def evaluate(self, sentences: Iterable[Any], columns: str | None = None) -> Evaluation:
+        """Compares predicted tags with the tags of the sentences.
+
+        Args:
+            sentences: pairs (words, tags), dicts with "tokens" and "tags", or sentences from `linearcore.tagging.readers`.
+                Empty sentences are skipped.
+            columns: as in `evaluation`.
+
+        Raises:
+            TypeError: if a sentence is something else, or a word or a tag is not a string; the message has their indices.
+            ValueError: if the numbers of words and tags of a sentence differ, or the tagger does not predict a column.
+        """
         evaluation = self.evaluation(columns)
-        for sentence, tags in self.tag_sentences(sentences):
-            evaluation.add(sentence.words, sentence.tags or [], tags)
+        tagged = to_tagged_sentences("sentences", sentences)
+        for (words, tags), prediction in self._predictor().stream(tagged, lambda pair: pair[0]):
+            if words:
+                evaluation.add(words, tags, prediction.tags)
         return evaluation
 
-    def _predict(self, sentences: Sequence[Sequence[str]], batch_tokens: int) -> list[list[str]]:
-        self.model.eval()
-        predictions: list[list[str]] = [[] for _ in sentences]
-        corpus = Corpus.of(((words, [""] * len(words)) for words in sentences), self.vocabulary, self.model.encoder)
-        for bucket in batches(corpus.lengths, batch_tokens):
-            batch = corpus.batch(bucket).to(self.device)
-            rows = self.model.decode(batch.mask, batch.inputs).tolist()
-            for member, row in zip(bucket.members, rows, strict=True):
-                predictions[member] = [self.vocabulary.tags[tag] for tag in row[: len(sentences[member])]]
-        return predictions
+    def _predictor(self, **options: Any) -> Predictor:
+        return Predictor(self.model, self.vocabulary.tags, **options)
 
     def export(self, path: str | Path) -> "ExportedFiles":
         """Writes the whole tagger, decoding included, as one graph for use without this class.
@@ -213,7 +260,7 @@ class Tagger:
             settings = stored.settings
             encoder = encoder_class(settings["encoder"]).load(folder / "encoder", stored.documents["encoder"])
             vocabulary = Vocabulary.from_json(stored.documents["vocabulary"])
-            model = TaggingModel(encoder, len(vocabulary.tags), **settings["model"])
+            model = TaggingModel(encoder, vocabulary.tags, **settings["model"])
             model.load_state_dict(stored.tensors)
             # Earlier versions did not save the layout.
             layout = Layout.from_json(settings["layout"]) if "layout" in settings else None
@@ -224,20 +271,3 @@ class Tagger:
             raise StoreError(f"{folder} does not fit this version of linearcore: {reason}; {advice}") from None
         model.eval()
         return tagger.to(device)
-
-
-def _chunks(items: Iterable[Item], size: int = _CHUNK_SENTENCES) -> Iterator[list[Item]]:
-    """Yields lists of `size` items. If reading fails, the items before the error are still yielded."""
-    chunk: list[Item] = []
-    try:
-        for item in items:
-            chunk.append(item)
-            if len(chunk) == size:
-                yield chunk
-                chunk = []
-    except GeneratorExit:
-        raise
-    except Exception:
-        yield chunk
-        raise
-    yield chunk

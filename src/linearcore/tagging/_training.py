@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 
-from linearcore._checks import complaint
 from linearcore.runtime import Checkpoint, Interrupt, Progress, is_store
 from linearcore.tagging._corpus import Corpus, TaggedSentence, digest
 from linearcore.tagging._loop import TrainingLoop
 from linearcore.tagging._model import TaggingModel
+from linearcore.tagging._sentences import training_sentences
 from linearcore.tagging._settings import Training
 from linearcore.tagging._tagger import Tagger
 from linearcore.tagging._vocabulary import Vocabulary
@@ -66,7 +66,7 @@ def train(
     """Trains a tagger; with `out`, saves it, and resumes an interrupted run with the same arguments.
 
     Args:
-        sentences: training sentences as (words, tags).
+        sentences: training sentences: pairs (words, tags), or dicts with "tokens" and "tags".
         dev: validation sentences, for early stopping and the choice of the best epoch.
         settings: training settings; None uses the defaults of `Training`.
         columns: the tag columns, in the syntax of `--tag`; saved with the tagger.
@@ -78,16 +78,20 @@ def train(
         progress: an open progress display; None opens a new one.
 
     Raises:
+        TypeError: if a sentence is neither, or a word or a tag is not a string.
         ValueError: if there are no words, a sentence has different numbers of words and tags, `out` contains a tagger or
             a checkpoint with other settings or data, or another run is active in `out`.
         OSError: if `out` cannot be written, for example because the disk is full; the last checkpoint stays valid.
         StoppedError: after SIGINT or SIGTERM, when the checkpoint is saved.
     """
-    _check(sentences, dev)
+    folder = None if out is None else Path(out)
+    sentences, dev = training_sentences("sentences", sentences), training_sentences("dev", dev)
     vocabulary = Vocabulary.of(sentences)
     # Tags that never occur do not make a tag set large, so they are not counted.
     settings = (settings or Training()).with_defaults(sum(vocabulary.counts), len(vocabulary.tags))
-    folder = None if out is None else Path(out)
+    if settings.inflate is not None:
+        vocabulary = vocabulary.inflate(settings.inflate, len(TagColumns.parse(columns).indices))
+    settings, note = settings.with_constraints(vocabulary.tags, sentences, dev)
     saved_settings = settings.to_json()
     # Compilation does not change the result, so a run may be resumed with or without it.
     key_settings = {name: value for name, value in saved_settings.items() if name != "compiled"}
@@ -101,15 +105,15 @@ def train(
         elif checkpoint is not None and is_store(checkpoint.out):
             return _load_finished(checkpoint, device)
         torch.manual_seed(settings.seed)
-        if settings.inflate is not None:
-            vocabulary = vocabulary.inflate(settings.inflate, len(TagColumns.parse(columns).indices))
         encoder = settings.make_encoder(vocabulary)
-        model = TaggingModel(encoder, len(vocabulary.tags), **settings.head_options())
+        model = TaggingModel(encoder, vocabulary.tags, **settings.head_options())
         tagger = Tagger(model.to(device), vocabulary, columns, {"training": saved_settings, "key": key}, layout)
         corpora = [Corpus.of(part, vocabulary, encoder) for part in (sentences, dev)]
         loop = TrainingLoop(tagger, settings, corpora[0], corpora[1], checkpoint, save_every)
         resumed = loop.resume()
         with Progress() if progress is None else nullcontext(progress) as display, Interrupt() as interrupt:
+            if note is not None:
+                display.print(note)
             if resumed is not None:
                 best = "" if loop.state.best < 0 else f"; best validation accuracy so far {loop.state.best:.2f} %"
                 display.print(f"resuming in epoch {resumed[0]} after {resumed[1]} batches{best}")
@@ -120,16 +124,6 @@ def train(
             tagger.save(checkpoint.out)
             checkpoint.remove()
         return TrainingResult(tagger, loop.state.history, resumed)
-
-
-def _check(sentences: Sequence[TaggedSentence], dev: Sequence[TaggedSentence]) -> None:
-    for name, part in (("sentences", sentences), ("dev", dev)):
-        if not any(len(words) for words, _ in part):
-            raise ValueError(complaint(name, "have words", "none", "pass tagged sentences"))
-        for index, (words, tags) in enumerate(part):
-            if len(words) != len(tags):
-                got = f"{len(words)} words and {len(tags)} tags in sentence {index}"
-                raise ValueError(complaint(name, "have a tag for each word", got, "correct this sentence"))
 
 
 def _load_finished(checkpoint: Checkpoint, device: str) -> TrainingResult:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 #: Ends of file names, and what is written.
 SUFFIXES = {".onnx": "onnx", ".pt2": "torch"}
+#: First line of the script.
+_SCRIPT_MARK = "# Written by linearcore: runs the exported tagger beside this file."
 #: Version of the ONNX operators.
 OPSET = 20
 
@@ -72,6 +74,11 @@ def export_tagger(tagger: "Tagger", path: str | Path) -> ExportedFiles:
         "lookup": encoder.lookup(),
     }
     files = ExportedFiles(path, path.with_suffix(".json"), path.with_suffix(".py"), OPSET if is_onnx else None)
+    for file, mark in ((files.lookup, FORMAT), (files.script, _SCRIPT_MARK)):
+        if file.exists() and mark not in file.read_text("utf-8", "replace")[:200]:
+            raise ValueError(
+                complaint("path", "not overwrite files of others", f"{file}, which exists", "choose another name")
+            )
     path.parent.mkdir(parents=True, exist_ok=True)
     with _quiet(), torch.no_grad():
         program, names = _trace(tagger)
@@ -117,7 +124,7 @@ def script_source(model: str) -> str:
     lines = [line for module in modules for line in inspect.getsource(module).splitlines()]
     kept = [line for line in lines if not line.startswith("from linearcore")]
     call = f'if __name__ == "__main__":\n    main(Path(__file__).with_name({model!r}))\n'
-    return "\n".join([*kept, "", "", call])
+    return "\n".join([_SCRIPT_MARK, *kept, "", "", call])
 
 
 @contextmanager

@@ -46,11 +46,12 @@ class TraceableLSTM(nn.Module):
         super().__init__()
         assert lstm.batch_first and lstm.num_layers == 1 and not lstm.bidirectional and not lstm.proj_size
         self.hidden_size = lstm.hidden_size
-        self.inputs = nn.Linear(lstm.input_size, 4 * lstm.hidden_size)
-        self.recurrent = nn.Parameter(lstm.weight_hh_l0.detach().t().contiguous())
+        input_weight, recurrent_weight, input_bias, recurrent_bias = lstm.all_weights[0]
+        self.projection = nn.Linear(lstm.input_size, 4 * lstm.hidden_size)
+        self.recurrent = nn.Parameter(recurrent_weight.detach().t().contiguous())
         with torch.no_grad():
-            self.inputs.weight.copy_(lstm.weight_ih_l0)
-            self.inputs.bias.copy_(lstm.bias_ih_l0 + lstm.bias_hh_l0)
+            self.projection.weight.copy_(input_weight)
+            self.projection.bias.copy_(input_bias + recurrent_bias)
 
     def forward(self, states: Tensor) -> tuple[Tensor]:
         """Returns a tuple with the hidden states (B, L, hidden), like `nn.LSTM`, but without the last state."""
@@ -64,7 +65,7 @@ class TraceableLSTM(nn.Module):
             return (hidden, cell), (hidden.clone(),)
 
         zeros = states.new_zeros(states.shape[0], self.hidden_size)
-        _, (hidden,) = scan(step, (zeros, zeros.clone()), (self.inputs(states.transpose(0, 1)),))
+        _, (hidden,) = scan(step, (zeros, zeros.clone()), (self.projection(states.transpose(0, 1)),))
         return (hidden.transpose(0, 1),)
 
 

@@ -70,7 +70,8 @@ def _transformer_inputs(lookup: dict[str, Any]) -> MakeInputs:
         found: list[list[int]] = [[] for _ in texts]
         encoding = tokenizer.encode(texts, is_pretokenized=True, add_special_tokens=False)
         for number, word in zip(encoding.ids, encoding.word_ids, strict=True):
-            found[word].append(number)
+            if word is not None:
+                found[word].append(number)
         return [piece or [lookup["unknown"]] for piece in found]
 
     def inputs(sentences: Sequence[Sequence[str]], length: int) -> Arrays:

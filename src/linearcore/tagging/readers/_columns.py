@@ -131,15 +131,14 @@ def _first_table(
 
 def _word_rows(block: list[str], first: int, table: Table, comments: bool | None) -> list[int]:
     """Returns the indices of the lines that are words."""
-    rows: list[int] = []
-    for row, line in enumerate(block):
-        is_first_word = not rows
-        if line.startswith(_DOCSTART) or (
-            is_first_word
+    start = 0
+    while start < len(block) and (
+        block[start].startswith(_DOCSTART)
+        or (
+            block[start].startswith("#")
             and comments is not False
-            and line.startswith("#")
-            and table.is_comment(line, first + row, comments)
-        ):
-            continue
-        rows.append(row)
-    return rows
+            and table.is_comment(block[start], first + start, comments)
+        )
+    ):
+        start += 1
+    return [row for row in range(start, len(block)) if not block[row].startswith(_DOCSTART)]

@@ -17,6 +17,7 @@ from linearcore.tagging.readers._text import refuse_tags
 
 ANY_LANGUAGE = "xx"
 _CODE = re.compile("[a-z]{2,3}")
+_LONG_SENTENCE = 1000
 
 #: Returns, for each sentence of a text, the index of its first character and its words.
 Splitter = Callable[[str], list[tuple[int, list[str]]]]
@@ -45,14 +46,14 @@ class Raw(Format):
     def check(self, options: ReadOptions, file: str) -> None:
         """Raises if spaCy is missing or does not know the language."""
         super().check(options, file)
-        make_splitter(options.language or ANY_LANGUAGE)
+        make_splitter(options.language)
 
     def read(self, lines: Iterable[str], name: str, options: ReadOptions) -> Iterator[Sentence]:
         """Yields the sentences of a text.
 
         Time O(characters), memory O(longest sentence + longest line).
         """
-        return split_text(lines, name, make_splitter(options.language or ANY_LANGUAGE))
+        return split_text(lines, name, make_splitter(options.language))
 
 
 def split_text(lines: Iterable[str], name: str, split: Splitter) -> Iterator[Sentence]:
@@ -69,7 +70,7 @@ def split_text(lines: Iterable[str], name: str, split: Splitter) -> Iterator[Sen
     Example:
         >>> split = lambda text: [(match.start(), match[0].split()) for match in re.finditer(r"[^.]+\\.?", text)]
         >>> [(sentence.line, sentence.words) for sentence in split_text(["Cats sleep.", "So do", "I"], "cats.txt", split)]
-        [(1, ['Cats', 'sleep.']), (2, ['So', 'do', 'I'])]
+        [(1, ['Cats', 'sleep.']), (1, ['So', 'do', 'I'])]
     """
     # The beginning of a sentence that may continue in the next line, and its length when it was split the last time.
     text, split_length, first = "", 0, 1
@@ -77,15 +78,14 @@ def split_text(lines: Iterable[str], name: str, split: Splitter) -> Iterator[Sen
         addition = " ".join(line.split())
         if addition:
             text, first = (f"{text} {addition}", first) if text else (addition, number)
-            # A sentence of many lines is split again only when it has doubled, so the time is linear.
-            if len(text) < 2 * split_length:
+            # A long sentence is split again only when it has doubled, so the time is linear.
+            if split_length > _LONG_SENTENCE and len(text) < 2 * split_length:
                 continue
         if not text:
             continue
         sentences = split(text)
         for _, words in sentences[:-1] if addition else sentences:
             yield Sentence(words, None, [], [], first, Raw.name)
-            first = number
         start, words = sentences[-1]
         if len(words) > MAX_SENTENCE_LINES:
             raise sentence_too_long(name, first, "words", "end sentences by a full stop or a blank line")
@@ -93,8 +93,8 @@ def split_text(lines: Iterable[str], name: str, split: Splitter) -> Iterator[Sen
         split_length = len(text)
 
 
-def make_splitter(language: str) -> Splitter:
-    """Returns a function that splits a text by spaCy's rules for a language.
+def make_splitter(language: str | None) -> Splitter:
+    """Returns a function that splits a text by spaCy's rules for a language; None is any language.
 
     Raises:
         MissingExtraError: if spaCy, or a package that it needs for this language, is not installed.
@@ -103,6 +103,8 @@ def make_splitter(language: str) -> Splitter:
     if find_spec("spacy") is None:
         raise MissingExtraError("--format raw requires spaCy, which is not installed; run pip install 'spacy>=3.8'")
     import spacy
+
+    language = ANY_LANGUAGE if language is None else language
 
     try:
         if not _CODE.fullmatch(language):

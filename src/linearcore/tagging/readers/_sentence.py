@@ -18,7 +18,7 @@ class Sentence:
         lines: all lines of the sentence without line ends, including comments, CoNLL-U ranges and empty nodes, and lines
             before the sentence such as -DOCSTART-; the line of a JSON object; empty if the format cannot be written.
         rows: index in `lines` of each word; empty if the format does not have one line per word.
-        line: line number, from 1, of the first of these lines in the file.
+        line: line number, from 1, of the first of these lines in the file; for running text, of its paragraph.
         format: name of the format of the file, one of `FORMATS`.
 
     Example:
