@@ -204,20 +204,20 @@ class TrainingLoop:
             "dev_seconds": round(time.perf_counter() - started, 2),
             "last_rate": lr,
         }
-        is_better = accuracy > state.best
+        is_better, is_best = accuracy > state.best, accuracy >= state.best
         epochs_since_last = state.epoch - (state.history[-1]["epoch"] if state.history else 0)
-        if is_better:
-            state.best, state.waited = accuracy, 0
+        # Of equally good weights the later ones are kept: they were trained longer, with smaller steps at the end.
+        if is_best:
+            state.best = accuracy
             state.weights = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
-        else:
-            state.waited += epochs_since_last
+        state.waited = 0 if is_better else state.waited + epochs_since_last
         state.history.append(row)
         state.losses, state.words, state.seconds = 0.0, 0, 0.0
         epochs_left = (self.settings.epochs or 1) - state.epoch
         seconds_left = epochs_left / epochs_since_last * (row["training_seconds"] + row["dev_seconds"])
         return (
             f"epoch {row['epoch']} of {self.settings.epochs}  loss {row['loss']:.4f}  dev {accuracy:.2f} %"
-            f"{'' if is_better else f' (best {state.best:.2f})'}  {row['words_per_second']:,.0f} words/s  "
+            f"{'' if is_best else f' (best {state.best:.2f})'}  {row['words_per_second']:,.0f} words/s  "
             f"{_format_minutes(seconds_left)} left"
         )
 

@@ -22,7 +22,7 @@ class Schedule:
         >>> words, schedule = 6400, Schedule(batch_tokens=(64, 400), epochs=(12, 40), min_steps=1500)
         >>> tokens = schedule.default_batch_tokens(words)
         >>> tokens, schedule.default_epochs(words, tokens), schedule.default_patience(words, tokens, epochs=30)
-        (128, 30, 10)
+        (128, 30, 20)
         >>> schedule.default_batch_tokens(1_000_000), schedule.default_epochs(1_000_000, 400)
         (400, 12)
     """
@@ -32,7 +32,7 @@ class Schedule:
     min_steps: int
     steps_per_epoch: int = 50
     patience: int = 4
-    patience_steps: int = 500
+    patience_steps: int = 1000
 
     def default_batch_tokens(self, num_words: int) -> int:
         """Returns the batch size in words for a number of training words."""

@@ -41,8 +41,8 @@ class TrainingResult:
 
     @property
     def best_epoch(self) -> int:
-        """The first epoch with the best validation accuracy, from 1."""
-        return int(max(self.history, key=lambda row: float(row["dev_accuracy"]))["epoch"])
+        """The last epoch with the best validation accuracy, from 1; the tagger has its weights."""
+        return int(max(self.history, key=lambda row: (float(row["dev_accuracy"]), int(row["epoch"])))["epoch"])
 
     @property
     def last_epoch(self) -> int:
