@@ -1,11 +1,13 @@
-"""Taggers trained with four losses and equal settings: accuracy, epochs, words per second, memory.
+"""Taggers with the default settings and four losses: accuracy, epochs, steps, words per second, memory.
 
-    python benchmarks/tagging.py --data DIR --sets ewt                        # English, 49 tags, two CPU cores
-    python benchmarks/tagging.py --data DIR --sets turkish --losses lc,ce --seeds 3
+    python benchmarks/tagging.py --data DIR --sets ewt400,ewt400_draw --losses lc,crf,ssvm,ce,crfsuite --seeds 3
+    python benchmarks/tagging.py --data DIR --sets ewt_upos,ewt,ewt_feats,turkish --losses lc,crf,ssvm,ce
+    python benchmarks/tagging.py --data DIR --sets latin --losses lc,crf,ssvm,ce --limit-words 200000
     python benchmarks/tagging.py --data DIR --sets latin --losses lc,crf,ssvm,ce --device cuda --epochs 4
 
 Each dataset has its own result file. Runs that it already contains with the same settings and data are skipped, so an
-interrupted benchmark resumes. The epoch is chosen on the dev sentences; results are on the test sentences.
+interrupted benchmark resumes and loses at most one run. The epoch is chosen on the dev sentences; results are on the test
+sentences. With ewt400 and ewt400_draw every tenth of 400 sentences is a dev sentence; crfsuite trains on all of them.
 """
 
 import argparse
@@ -19,41 +21,17 @@ from typing import Any
 
 import torch
 
+import _crfsuite
 from _harness import command, parsed
 from _tagger import UsageError
+from _tagging_sets import SETS, Parts, read
 from linearcore.runtime import Progress, read_record, write_record
-from linearcore.tagging import TaggedSentence, Training, digest, train
-from linearcore.tagging.readers import Sentence, read_sentences
-from linearcore_paper.experiments.tagging.text import every_tenth
+from linearcore.tagging import HEADS, Evaluation, Training, Vocabulary, digest, train
+from linearcore.tagging.readers import Sentence
 
 RESULTS = Path(__file__).parent / "results"
-#: Tag and files of each dataset.
-SETS = {
-    "ewt": ("xpos", {part: [f"en_ewt-{part}.conllu.xz"] for part in ("train", "dev", "test")}),
-    "turkish": ("upos+feats", {"all": ["tr_web.conllu.xz", "tr_wiki.conllu.xz"]}),
-    "latin": ("upos+feats", {part: [f"la_lasla-{part}.conllu.xz"] for part in ("train", "dev", "test")}),
-}
-Parts = dict[str, list[TaggedSentence]]
-
-
-def read(name: str, data: Path) -> Parts:
-    """Reads the sentences of a dataset: train, dev and test."""
-    tag, files = SETS[name]
-    found: Parts = {"train": [], "dev": [], "test": []}
-    for part, names in files.items():
-        for file in names:
-            path = data / "tagging" / file
-            if not path.is_file():
-                raise UsageError(f"{name} needs {file}, which is not in {path.parent}; pass --data DIR")
-            # LASLA has duplicate word numbers.
-            sentences = read_sentences(path, tag, check_ids=name != "latin")
-            tagged = [(sentence.words, sentence.tags or []) for sentence in sentences]
-            if part == "all":
-                for own, some in every_tenth(tagged).items():
-                    found[own] += some
-            else:
-                found[part] += tagged
-    return found
+#: The name of sklearn-crfsuite in `--losses`.
+CRFSUITE = "crfsuite"
 
 
 def one_run(parts: Parts, settings: Training, columns: str, device: str, progress: Progress) -> dict[str, Any]:
@@ -68,22 +46,52 @@ def one_run(parts: Parts, settings: Training, columns: str, device: str, progres
     started = time.perf_counter()
     test = found.tagger.evaluate(Sentence(list(words), list(tags), [], [], line=1) for words, tags in parts["test"])
     tagging = time.perf_counter() - started
-    report, history = test.to_json(), found.history
-    best = max(history, key=lambda row: float(row["dev_accuracy"]))
+    best = found.history[[row["epoch"] for row in found.history].index(found.best_epoch)]
     return {
         "loss": settings.loss,
         "seed": settings.seed,
+        **_accuracies(test),
+        "dev_accuracy": round(best["dev_accuracy"], 3),
+        "best_epoch": found.best_epoch,
+        "epochs": found.last_epoch,
+        "steps": found.history[-1]["steps"],
+        "epoch_dev_accuracies": {str(row["epoch"]): round(row["dev_accuracy"], 2) for row in found.history},
+        "seconds": round(seconds, 1),
+        "test_words_per_second": round(sum(len(words) for words, _ in parts["test"]) / tagging),
+        "peak_gib": peak,
+        "tags": len(found.tagger.vocabulary.tags),
+        "settings": found.tagger.metadata["training"],
+    }
+
+
+def crfsuite_run(parts: Parts) -> dict[str, Any]:
+    """Trains sklearn-crfsuite and tags the test sentences; the result does not depend on a seed."""
+    started = time.perf_counter()
+    predicted = _crfsuite.predict(parts["labelled"], [words for words, _ in parts["test"]])
+    seconds = time.perf_counter() - started
+    vocabulary = Vocabulary.of(parts["labelled"])
+    test = Evaluation(vocabulary.word_numbers, vocabulary.tag_numbers)
+    for (words, tags), own in zip(parts["test"], predicted, strict=True):
+        test.add(words, tags, own)
+    return {
+        "loss": CRFSUITE,
+        "seed": 0,
+        **_accuracies(test),
+        "epochs": None,
+        "steps": None,
+        "seconds": round(seconds, 1),
+        "peak_gib": None,
+        "tags": len(vocabulary.tags),
+        "settings": _crfsuite.SETTINGS | {"features": _crfsuite.FEATURES},
+    }
+
+
+def _accuracies(test: Evaluation) -> dict[str, float]:
+    report = test.to_json()
+    return {
         "test_accuracy": round(report["accuracy"], 3),
         "test_known": round(report["known"]["accuracy"], 3),
         "test_unknown": round(report["unknown"]["accuracy"], 3),
-        "dev_accuracy": round(best["dev_accuracy"], 3),
-        "best_epoch": best["epoch"],
-        "epochs": len(history),
-        "epoch_dev_accuracies": [round(row["dev_accuracy"], 2) for row in history],
-        "seconds": round(seconds, 1),
-        "test_words_per_second": round(report["tokens"] / tagging),
-        "peak_gib": peak,
-        "tags": len(found.tagger.vocabulary.tags),
     }
 
 
@@ -93,7 +101,8 @@ def speed(parts: Parts, settings: Training, columns: str, device: str, progress:
     In the first two epochs algorithms are selected and graphs captured. The time includes making batches.
     """
     tags = {tag for _, own in parts["train"] for tag in own}
-    short = replace(settings, epochs=3, patience=3, inflate=len(tags))
+    num_words = sum(len(words) for words, _ in parts["train"])
+    short = replace(settings.with_defaults(num_words, len(tags)), epochs=3, patience=3, inflate=len(tags))
     found = train(parts["train"][::10], parts["dev"][:20], short, columns=columns, device=device, progress=progress)
     return float(found.history[-1]["words_per_second"])
 
@@ -109,7 +118,8 @@ def summary(runs: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
             "test_accuracy": round(statistics.mean(scores), 3),
             "spread": round(statistics.stdev(scores), 3) if len(scores) > 1 else None,
             "unknown": round(statistics.mean(run["test_unknown"] for run in own), 3),
-            "epochs": round(statistics.mean(run["epochs"] for run in own), 1),
+            "epochs": None if loss == CRFSUITE else round(statistics.mean(run["epochs"] for run in own), 1),
+            "steps": None if loss == CRFSUITE else round(statistics.mean(run["steps"] for run in own)),
             "seconds": round(statistics.mean(run["seconds"] for run in own), 1),
             "peak_gib": own[0]["peak_gib"],
         }
@@ -118,31 +128,50 @@ def summary(runs: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 def measure(name: str, args: argparse.Namespace, progress: Progress) -> None:
     """Runs one dataset; writes the result file after each run."""
-    parts, columns = read(name, args.data), SETS[name][0]
-    base = Training(epochs=args.epochs, batch_tokens=args.tokens).with_defaults()
-    settings = base.to_json() | {"set": name, "device": args.device, "tag": columns}
-    del settings["loss"], settings["seed"]
-    settings["data"] = {part: digest(sentences) for part, sentences in parts.items()}
+    parts, columns = read(name, args.data, args.limit_words), SETS[name].tag
+    base = Training(epochs=args.epochs, batch_tokens=args.tokens)
+    settings = _settings(name, parts, base, args)
     path = args.out / f"tagging_{name}.json"
     runs, speeds = _earlier(path, settings)
     for seed in range(args.seeds):
         for loss in args.losses:
-            if any(run["loss"] == loss and run["seed"] == seed for run in runs):
+            if any(run["loss"] == loss and run["seed"] == seed for run in runs) or (loss == CRFSUITE and seed > 0):
                 continue
             with progress.part(f"{name}, {loss}, seed {seed}"):
-                runs.append(one_run(parts, replace(base, loss=loss, seed=seed), columns, args.device, progress))
+                if loss == CRFSUITE:
+                    runs.append(crfsuite_run(parts))
+                else:
+                    runs.append(one_run(parts, replace(base, loss=loss, seed=seed), columns, args.device, progress))
             _write(path, settings, runs, speeds)
-    for loss in args.losses:
-        if loss not in speeds:
+    for loss in args.losses if args.speed else ():
+        if loss not in speeds and loss != CRFSUITE:
             with progress.part(f"{name}, {loss}, words per second"):
                 speeds[loss] = round(speed(parts, replace(base, loss=loss), columns, args.device, progress))
             _write(path, settings, runs, speeds)
     for loss, row in summary(runs).items():
         spread = "" if row["spread"] is None else f" ± {row['spread']:.2f}"
         print(
-            f"{name} {loss}: {row['test_accuracy']:.2f}{spread} % of the test words, {speeds.get(loss, 0):,} words/s, "
-            f"{row['seconds']:.0f} s"
+            f"{name} {loss}: {row['test_accuracy']:.2f}{spread} % of the test words, {row['unknown']:.2f} % of the unknown "
+            f"words, {row['seconds']:.0f} s" + (f", {speeds[loss]:,} words/s" if loss in speeds else "")
         )
+
+
+def _settings(name: str, parts: Parts, base: Training, args: argparse.Namespace) -> dict[str, Any]:
+    """Returns the settings that all runs share; the others, which depend on the loss, are in each run."""
+    num_words = sum(len(words) for words, _ in parts["train"])
+    num_tags = len({tag for _, tags in parts["train"] for tag in tags})
+    shared = base.with_defaults(num_words, num_tags).to_json()
+    for key in ("loss", "seed", *HEADS["lc"].defaults(num_tags)):
+        del shared[key]
+    return shared | {
+        "set": name,
+        "device": args.device,
+        "threads": torch.get_num_threads(),
+        "tag": SETS[name].tag,
+        "limit_words": args.limit_words,
+        "words": {part: sum(len(words) for words, _ in sentences) for part, sentences in parts.items()},
+        "data": {part: digest(sentences) for part, sentences in parts.items()},
+    }
 
 
 def _write(path: Path, settings: dict[str, Any], runs: list[dict[str, Any]], speeds: dict[str, int]) -> None:
@@ -166,10 +195,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=os.environ.get("LINEARCORE_DATA"), help="folder with the datasets")
     parser.add_argument("--sets", type=lambda text: text.split(","), default=["ewt"], help=", ".join(SETS))
-    parser.add_argument("--losses", type=lambda text: text.split(","), default=["lc", "ce"], help="lc, crf, ssvm, ce")
+    parser.add_argument(
+        "--losses", type=lambda text: text.split(","), default=["lc", "ce"], help="lc, crf, ssvm, ce, crfsuite"
+    )
     parser.add_argument("--seeds", type=int, default=1, help="number of seeds (default: %(default)s)")
     parser.add_argument("--epochs", type=int, default=None, help="maximum number of epochs (default: the library's)")
     parser.add_argument("--tokens", type=int, default=None, help="words per batch (default: the library's)")
+    parser.add_argument("--limit-words", type=int, default=None, help="use only the first training sentences")
+    parser.add_argument("--speed", action="store_true", help="also measure training words per second, on a quiet machine")
     parser.add_argument("--device", default="cpu", help="torch device (default: %(default)s)")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the result files")
     args = parsed(parser)
@@ -179,6 +212,9 @@ def main() -> None:
         unknown = [name for name in args.sets if name not in SETS]
         if unknown:
             raise UsageError(f"unknown set {', '.join(unknown)}; known: {', '.join(SETS)}")
+        unknown = [loss for loss in args.losses if loss not in (*HEADS, CRFSUITE)]
+        if unknown:
+            raise UsageError(f"unknown loss {', '.join(unknown)}; known: {', '.join((*HEADS, CRFSUITE))}")
         args.data = Path(args.data)
         with Progress() as progress:
             for name in args.sets:

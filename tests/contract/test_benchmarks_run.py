@@ -127,12 +127,27 @@ def test_tagging_trains_all_losses_records_each_run_and_does_none_twice(tmp_path
     for seed, part in enumerate(("train", "dev", "test")):
         text = conllu(sentences(40, seed)).replace("\t_\tCase", "\tX\tCase")
         (tmp_path / "tagging" / f"en_ewt-{part}.conllu.xz").write_bytes(lzma.compress(text.encode()))
-    words = ("--data", str(tmp_path), "--sets", "ewt", "--losses", "lc,ce", "--epochs", "1", "--out", str(tmp_path))
+    words = (
+        "--data",
+        str(tmp_path),
+        "--sets",
+        "ewt",
+        "--losses",
+        "lc,ce",
+        "--epochs",
+        "1",
+        "--speed",
+        "--limit-words",
+        "200",
+    )
+    words += ("--out", str(tmp_path))
     done = fresh_python(str(BENCHMARKS / "tagging.py"), *words, OMP_NUM_THREADS="1")
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "tagging_ewt.json").read_text("utf-8")
     results = json.loads(text)["results"]
     assert [(run["loss"], run["seed"]) for run in results["runs"]] == [("lc", 0), ("ce", 0)]
+    assert all(run["steps"] > 1 and run["settings"]["epochs"] == 1 for run in results["runs"])
+    assert json.loads(text)["settings"]["words"]["train"] <= 200
     assert results["training_words_per_second"].keys() == results["summary"].keys() == {"lc", "ce"}
     assert str(tmp_path) not in text and "--data DIR" in text
     again = fresh_python(str(BENCHMARKS / "tagging.py"), *words, OMP_NUM_THREADS="1")

@@ -22,7 +22,7 @@ from linearcore.proposals import Proposal, Uniform
 from linearcore.structures import Cost, Sequences, Sites, path_score
 from linearcore.surrogates import Surrogate
 from linearcore.tagging import HEADS, ChainSettings, Head, Tagger, Training, Vocabulary
-from linearcore.tagging.encoders import ENCODERS, Encoder, WordFeatures
+from linearcore.tagging.encoders import ENCODERS, Encoder, Schedule, WordFeatures
 from linearcore_paper.experiments import EXPERIMENTS
 from linearcore_paper.runner import Claim, Experiment, Outcome, Settings, verdict
 from tests.tagged_text import write_conllu
@@ -314,8 +314,9 @@ class LastLetter(Encoder):
     """An embedding of the last letter of each word."""
 
     kind = "last-letter"
-    settings = ("embedding",)
-    default_lr, default_batch_tokens, default_epochs = 0.05, 64, 9
+    settings: ClassVar = {"embedding": 16}
+    default_lr = 0.05
+    schedule = Schedule(batch_tokens=(64, 64), epochs=(9, 9), min_steps=1)
 
     def __init__(self, letters: str, embedding: int = 16) -> None:
         super().__init__()

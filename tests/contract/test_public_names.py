@@ -105,8 +105,8 @@ def test_public_names_are_these():
         "pair_log_weight", "sequence_scores",
     }  # fmt: skip
     assert set(encoders.__all__) == {
-        "ENCODERS", "BiLSTM", "Encoder", "WordFeatures", "TransformerEncoder", "copy_leading_rows", "cut_into_rows",
-        "encoder_class", "spelling",
+        "ENCODERS", "BiLSTM", "Encoder", "Schedule", "WordFeatures", "TransformerEncoder", "copy_leading_rows",
+        "cut_into_rows", "encoder_class", "spelling",
     }  # fmt: skip
     assert set(readers.__all__) == {
         "FORMATS", "OUTPUT_FORMATS", "Details", "Format", "Layout", "ReaderError", "Sentence", "SentenceWriter",

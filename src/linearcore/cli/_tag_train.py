@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
 
+from linearcore._checks import complaint
 from linearcore._torch import is_compiler_error
+from linearcore.cli._config import read_config
 from linearcore.cli._tag_files import CHECK_IDS, COMMENTS, DEVICE, FILE, FORMAT
 from linearcore.cli._usage import INTERRUPTED, UsageError, check_device, usage_errors
 from linearcore.tagging import Training
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from linearcore.tagging.readers import Layout, Sentence
 
 #: Number of file options; `--help` lists the options of `Training` after them.
-_NUM_FILE_OPTIONS = 4
+_NUM_FILE_OPTIONS = 5
 
 
 def _with_training_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -46,10 +48,20 @@ def _with_training_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+def _read_config(context: typer.Context, file: Path | None) -> Path | None:
+    """Makes the values in the file the defaults of the options; typer calls this before it reads the other options."""
+    if file is not None:
+        types = {name: get_args(annotation)[0] for name, annotation in train.__annotations__.items()}
+        names = {option.opts[0].removeprefix("--"): str(option.name) for option in context.command.params}
+        del names["config"]
+        context.default_map = read_config(file, {key: (name, types[name]) for key, name in names.items()})
+    return file
+
+
 @_with_training_options
 def train(
-    train: Annotated[str, typer.Option(help=f"Training file. {FILE}")],
-    out: Annotated[Path, typer.Option(help="Folder for the tagger.")],
+    train: Annotated[list[str], typer.Option(help=f"Training file; required. Several are read in order. {FILE}")] = [],  # noqa: B006
+    out: Annotated[Path | None, typer.Option(help="Folder for the tagger; required.")] = None,
     tag: Annotated[
         str,
         typer.Option(
@@ -58,7 +70,18 @@ def train(
         ),
     ] = "last",
     dev: Annotated[
-        str | None, typer.Option(help="Validation file for early stopping. Default: every tenth training sentence.")
+        list[str],
+        typer.Option(
+            help="Validation file for early stopping. Several are read in order. Default: every tenth training sentence."
+        ),
+    ] = [],  # noqa: B006
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            is_eager=True,
+            callback=_read_config,
+            help="TOML file with options, for example epochs = 20. Options on the command line take precedence.",
+        ),
     ] = None,
     device: Annotated[str, typer.Option(help=DEVICE)] = "cpu",
     format: Annotated[str, typer.Option(help=FORMAT)] = "auto",
@@ -76,12 +99,13 @@ def train(
     Examples
         linearcore tag train --train en-train.conllu --dev en-dev.conllu --tag xpos --out english
         linearcore tag train --train la.conllu.xz --tag upos+feats --loss crf --device cuda --out latin
-        linearcore tag train --train la.conllu.xz --tag upos+feats --rank 64 --unary 0.5 --sharpness 4 --out latin
+        linearcore tag train --train news.conllu --train blogs.conllu --tag upos --config settings.toml --out mixed
         linearcore tag train --train ner.txt --tag last --encoder transformer:my-bert --out entities
     """
     with usage_errors():
         from linearcore.tagging.readers import read_sentences
 
+        out = _require_options(train, out)
         settings = Training(**training)
         device = check_device(device)
         read = partial(read_sentences, tag=tag, format=format, check_ids=check_ids, comments=comments)
@@ -91,23 +115,36 @@ def train(
     _print_result(result, out, len(sentences), len(dev_sentences), as_json)
 
 
+def _require_options(train: list[str], out: Path | None) -> Path:
+    """Returns the folder for the tagger; raises if a required option is missing, and names all that are."""
+    missing = [name for name, value in (("--train", train), ("--out", out)) if not value]
+    if missing or out is None:
+        raise UsageError(f"missing {' and '.join(missing)}; see `linearcore tag train --help`")
+    return out
+
+
 def _training_data(
-    train: str, dev: str | None, tag: str, read: "Callable[[str], Iterator[Sentence]]"
+    train: list[str], dev: list[str], tag: str, read: "Callable[[str], Iterator[Sentence]]"
 ) -> "tuple[list[TaggedSentence], list[TaggedSentence], Layout]":
-    """Reads training and validation sentences; also returns the layout of the training file."""
+    """Reads training and validation sentences, each from several files in order; also returns the layout of the first."""
     from linearcore.tagging import split_dev
     from linearcore.tagging.readers import Layout
 
     layouts: list[Layout] = []
 
-    def pairs(file: str) -> "Iterator[TaggedSentence]":
-        for number, sentence in enumerate(read(file)):
-            if number == 0:
-                layouts.append(Layout.of(sentence, tag))
-            yield sentence.words, sentence.tags or []
+    def pairs(files: list[str]) -> "Iterator[TaggedSentence]":
+        for file in files:
+            for number, sentence in enumerate(read(file)):
+                if number == 0:
+                    layouts.append(Layout.of(sentence, tag))
+                yield sentence.words, sentence.tags or []
 
     sentences = list(pairs(train))
-    sentences, dev_sentences = split_dev(sentences) if dev is None else (sentences, list(pairs(dev)))
+    formats = sorted({layout.format for layout in layouts})
+    if len(formats) > 1:
+        must, advice = "be files of one format", "convert them to one format"
+        raise ValueError(complaint("--train", must, " and ".join(formats), advice))
+    sentences, dev_sentences = (sentences, list(pairs(dev))) if dev else split_dev(sentences)
     return sentences, dev_sentences, layouts[0]
 
 
@@ -133,6 +170,7 @@ def _print_result(result: "TrainingResult", out: Path, sentences: int, dev: int,
     tagger = result.tagger
     values = {
         "dev_accuracy": tagger.metadata["dev_accuracy"],
+        "best_epoch": result.best_epoch,
         "tags": len(tagger.vocabulary.tags),
         "sentences": {"train": sentences, "dev": dev},
         "epochs": result.history,
@@ -146,9 +184,11 @@ def _print_result(result: "TrainingResult", out: Path, sentences: int, dev: int,
         return
     if result.was_finished:
         typer.echo(f"Training is complete: {out} already contains this tagger.")
-    best = max(result.history, key=lambda row: float(row["dev_accuracy"]))
     typer.echo(
-        f"Validation accuracy {values['dev_accuracy']:.2f} % (epoch {best['epoch']} of {len(result.history)}); "
+        f"Validation accuracy {values['dev_accuracy']:.2f} % (epoch {result.best_epoch} of {result.last_epoch}); "
         f"{values['tags']} tags, {sentences:,} training sentences, {dev:,} validation sentences."
     )
+    if result.best_epoch == result.last_epoch:
+        advice = f"try --epochs {2 * result.last_epoch}"
+        typer.echo(f"The last epoch was the best, so longer training may give a more accurate tagger: {advice}.")
     typer.echo(f"Saved to {out}. Next: linearcore tag eval {out} FILE, or linearcore tag predict {out} FILE.")

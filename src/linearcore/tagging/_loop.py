@@ -31,13 +31,13 @@ class State:
     Attributes:
         epoch: the current epoch, from 0.
         batch: number of finished batches of the epoch.
-        losses: sum of the losses of the words of the epoch.
-        words: number of words of the epoch so far.
-        seconds: time spent on training steps in the epoch.
-        history: one row per finished epoch.
-        best: best validation accuracy in percent; −1 before the first epoch ends.
+        losses: sum of the losses of the words since the last validation.
+        words: number of these words.
+        seconds: time spent on training steps since the last validation.
+        history: one row per validation.
+        best: best validation accuracy in percent; −1 before the first validation.
         waited: epochs since the best validation accuracy.
-        weights: weights of the best epoch.
+        weights: weights with the best validation accuracy.
     """
 
     epoch: int = 0
@@ -78,6 +78,9 @@ class TrainingLoop:
         self.optimizer = make_optimizer(self.model, settings)
         self.state = State()
         self.uses_cuda_graphs = self.device.type == "cuda" and self.model.encoder.has_few_shapes
+        #: Number of epochs from one validation to the next: with many validation and few training sentences, decoding them
+        #: after every epoch would take most of the time.
+        self.validation_interval = max(1, round(sum(dev.lengths) / max(1, sum(train.lengths))))
         self.stepper = Stepper(
             self.model,
             self.optimizer,
@@ -105,15 +108,23 @@ class TrainingLoop:
             torch.cuda.set_rng_state(tensors["random"]["cuda"], self.device)
         return self.state.epoch + 1, self.state.batch
 
+    def describe(self) -> str:
+        """Returns a line that says how long training may take."""
+        settings, num_batches = self.settings, len(self._epoch_batches(0))
+        return (
+            f"{sum(self.train.lengths):,} training words, batches of {settings.batch_tokens} words, "
+            f"{num_batches:,} steps per epoch; epochs: at most {settings.epochs}, patience {settings.patience}"
+        )
+
     def train_epochs(self, progress: Progress, interrupt: Interrupt) -> None:
         """Trains until the last epoch or early stopping, and loads the best weights into the model."""
-        epochs, state = self.settings.epochs or 1, self.state
+        epochs, patience, state = self.settings.epochs or 1, self.settings.patience or 1, self.state
         num_batches = len(self._epoch_batches(0))
         with progress.part("training", total=epochs * num_batches) as bar:
             bar.advance(state.epoch * num_batches + state.batch)
-            while state.epoch < epochs and state.waited < self.settings.patience:
+            while state.epoch < epochs and state.waited < patience:
                 last_lr = self._train_epoch(self._epoch_batches(state.epoch), bar, interrupt)
-                progress.print(self._end_epoch(last_lr))
+                self._end_epoch(last_lr, progress)
                 if interrupt:
                     self._raise_stopped()
             bar.describe("training")
@@ -171,12 +182,21 @@ class TrainingLoop:
         # Short, so the progress bar fits into 80 columns.
         return f"{state.epoch + 1}/{self.settings.epochs}  loss {loss:.3f}{best}  {words_per_second:,.0f} words/s"
 
-    def _end_epoch(self, lr: float) -> str:
-        """Evaluates on the validation sentences, updates the best weights, saves a checkpoint, and returns a log line."""
+    def _end_epoch(self, lr: float, progress: Progress) -> None:
+        """Ends an epoch, with a validation if one is due, and saves a checkpoint."""
+        state = self.state
+        state.epoch, state.batch = state.epoch + 1, 0
+        if state.epoch % self.validation_interval == 0 or state.epoch == self.settings.epochs:
+            progress.print(self._validate(lr))
+        self._save()
+
+    def _validate(self, lr: float) -> str:
+        """Evaluates on the validation sentences, updates the best weights, and returns a log line."""
         state, started = self.state, time.perf_counter()
         accuracy = dev_accuracy(self.model, self.dev)
         row = {
-            "epoch": state.epoch + 1,
+            "epoch": state.epoch,
+            "steps": state.epoch * len(self._epoch_batches(0)),
             "loss": state.losses / max(1, state.words),
             "dev_accuracy": accuracy,
             "words_per_second": round(state.words / max(state.seconds, 1e-9), 1),
@@ -184,20 +204,21 @@ class TrainingLoop:
             "dev_seconds": round(time.perf_counter() - started, 2),
             "last_rate": lr,
         }
-        is_better = accuracy > state.best
-        if is_better:
-            state.best, state.waited = accuracy, 0
+        is_better, is_best = accuracy > state.best, accuracy >= state.best
+        epochs_since_last = state.epoch - (state.history[-1]["epoch"] if state.history else 0)
+        # Of equally good weights the later ones are kept: they were trained longer, with smaller steps at the end.
+        if is_best:
+            state.best = accuracy
             state.weights = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
-        else:
-            state.waited += 1
+        state.waited = 0 if is_better else state.waited + epochs_since_last
         state.history.append(row)
-        state.epoch, state.batch, state.losses, state.words, state.seconds = state.epoch + 1, 0, 0.0, 0, 0.0
-        self._save()
+        state.losses, state.words, state.seconds = 0.0, 0, 0.0
         epochs_left = (self.settings.epochs or 1) - state.epoch
+        seconds_left = epochs_left / epochs_since_last * (row["training_seconds"] + row["dev_seconds"])
         return (
             f"epoch {row['epoch']} of {self.settings.epochs}  loss {row['loss']:.4f}  dev {accuracy:.2f} %"
-            f"{'' if is_better else f' (best {state.best:.2f})'}  {row['words_per_second']:,.0f} words/s  "
-            f"{_format_minutes(epochs_left * (row['training_seconds'] + row['dev_seconds']))} left"
+            f"{'' if is_best else f' (best {state.best:.2f})'}  {row['words_per_second']:,.0f} words/s  "
+            f"{_format_minutes(seconds_left)} left"
         )
 
     def _save(self) -> None:

@@ -7,12 +7,19 @@ from typing import Any
 
 from linearcore._checks import complaint, one_of, positive
 from linearcore.tagging._constraints import AUTO, NONE, SCHEMES, Pairs, resolve_constraints
-from linearcore.tagging._heads import HEADS, HeadSettings, check_count, check_fraction
+from linearcore.tagging._heads import HEADS, HeadSettings, check_bool, check_count, check_fraction
 from linearcore.tagging._vocabulary import Vocabulary
 from linearcore.tagging.encoders import ENCODERS, BiLSTM, Encoder
 
 PRECISIONS = ("auto", "fp32", "bf16")
 OPTIMIZERS = ("adam", "sgd")
+#: The seed of each epoch's order is a product that must fit into 64 bits.
+_MAX_SEED = 2**40
+#: Checks of the fields that only some encoders take.
+_ENCODER_CHECKS = {
+    "characters": check_bool, "embedding": check_count, "hidden": check_count, "layers": check_count,
+    "dropout": check_fraction,
+}  # fmt: skip
 #: Field names of earlier versions, which are the keys in saved taggers, checkpoints and result files.
 _FILE_KEYS = {"lr": "rate", "chain_lr_scale": "chain_rate", "weight_decay": "decay", "batch_tokens": "tokens"}
 
@@ -25,9 +32,18 @@ def setting(default: Any, help: str, flags: tuple[str, ...] = ()) -> Any:
     return field(default=default, metadata={"help": help, "flags": flags})
 
 
+def _describe(name: str) -> str:
+    """Returns the bounds of a default for `--help`."""
+    bounds = {kind: getattr(encoder.schedule, name) for kind, encoder in ENCODERS.items()}
+    return " or ".join(f"{low} to {high} ({kind})" for kind, (low, high) in bounds.items())
+
+
 @dataclass(frozen=True)
 class Training(HeadSettings):
     """Settings that, with the data and the machine, determine the trained weights.
+
+    The default None of `epochs`, `patience` and `batch_tokens` follows the size of the training data: see `Schedule`. The
+    default None of `rank`, `unary` and `sharpness` follows the number of tags: see `HeadSettings`.
 
     Attributes:
         loss, rank, unary, sharpness, beam: options of the head, as in `HeadSettings`.
@@ -35,10 +51,10 @@ class Training(HeadSettings):
             (bio, bioes or bmes) if the training and validation sentences satisfy it without exception, else none.
         encoder: "bilstm", or "transformer:PATH" with a local folder or a name on the Hugging Face hub; the default None is
             "bilstm", or the encoder of `continue_from`.
-        characters: use prefix, suffix and shape features (BiLSTM only).
-        embedding, hidden, layers, dropout: options of `linearcore.tagging.encoders.BiLSTM`.
+        characters: use prefix, suffix and shape features (BiLSTM only); the default is True.
+        embedding, hidden, layers, dropout: options of `linearcore.tagging.encoders.BiLSTM`, refused by a transformer.
         inflate: pad the tag set to this size with tags that never occur, for benchmarks; None adds none.
-        epochs: maximum number of epochs; the default None is 12 for a BiLSTM and 4 for a transformer.
+        epochs: maximum number of epochs.
         patience: stop after this number of epochs without a better validation accuracy.
         lr: peak learning rate; the default None is 0.003 for a BiLSTM and 0.0001 for a transformer. The learning rate
             increases linearly during warm-up and then decreases linearly to zero.
@@ -48,7 +64,7 @@ class Training(HeadSettings):
         optimizer: "adam" (AdamW), or "sgd" with momentum 0.9.
         weight_decay: weight decay.
         clip: maximum norm of the gradient.
-        batch_tokens: batch size in words, padding included; the default None is 800 for a BiLSTM and 1600 for a transformer.
+        batch_tokens: batch size in words, padding included.
         precision: "fp32", "bf16" (autocast; weights stay in float32), or "auto", which is bf16 on GPUs that support it.
         seed: random seed.
         compiled: use torch.compile for the loss ("lc" and "ce" only). Compilation takes time before the first steps and is
@@ -71,14 +87,18 @@ class Training(HeadSettings):
     encoder: str | None = setting(
         None, "bilstm, or transformer:PATH with a local folder or a name on the Hugging Face hub. Default: bilstm."
     )
-    characters: bool = setting(True, "Use prefix, suffix and shape features (BiLSTM).")
-    embedding: int = setting(128, "Size of the word embeddings (BiLSTM).")
-    hidden: int = setting(256, "Hidden units per direction (BiLSTM).")
-    layers: int = setting(1, "Number of layers (BiLSTM).")
-    dropout: float = setting(0.3, "Dropout of embeddings and hidden states (BiLSTM).")
+    characters: bool | None = setting(None, "Use prefix, suffix and shape features (BiLSTM). Default: use them.")
+    embedding: int | None = setting(None, f"Size of the word embeddings (BiLSTM). Default: {BiLSTM.settings['embedding']}.")
+    hidden: int | None = setting(None, f"Hidden units per direction (BiLSTM). Default: {BiLSTM.settings['hidden']}.")
+    layers: int | None = setting(None, f"Number of layers (BiLSTM). Default: {BiLSTM.settings['layers']}.")
+    dropout: float | None = setting(
+        None, f"Dropout of embeddings and hidden states (BiLSTM). Default: {BiLSTM.settings['dropout']}."
+    )
     inflate: int | None = setting(None, "Pad the tag set to this number of tags, for benchmarks.")
-    epochs: int | None = setting(None, "Maximum number of epochs. Default: 12, or 4 for a transformer.")
-    patience: int = setting(4, "Stop after this number of epochs without a better validation accuracy.")
+    epochs: int | None = setting(None, f"Maximum number of epochs. Default: {_describe('epochs')}, more for fewer words.")
+    patience: int | None = setting(
+        None, "Stop after this number of epochs without a better validation accuracy. Default: 4, more for fewer words."
+    )
     lr: float | None = setting(None, "Peak learning rate. Default: 0.003, or 0.0001 for a transformer.")
     chain_lr_scale: float | None = setting(
         None,
@@ -89,7 +109,9 @@ class Training(HeadSettings):
     optimizer: str = setting("adam", "adam (AdamW), or sgd with momentum 0.9.")
     weight_decay: float = setting(0.01, "Weight decay.")
     clip: float = setting(5.0, "Maximum norm of the gradient.")
-    batch_tokens: int | None = setting(None, "Batch size in words. Default: 800, or 1600 for a transformer.")
+    batch_tokens: int | None = setting(
+        None, f"Batch size in words. Default: a 50th of the training words, {_describe('batch_tokens')}."
+    )
     precision: str = setting("auto", "fp32, bf16, or auto (bf16 on a GPU that supports it).")
     seed: int = setting(0, "Random seed.")
     compiled: bool = setting(False, "Use torch.compile for the loss; useful with many tags on a GPU.", flags=("--compile",))
@@ -117,12 +139,8 @@ class Training(HeadSettings):
             raise ValueError(complaint("compiled", f"be False with loss {self.loss!r}", True, advice))
         one_of("precision", self.precision, PRECISIONS)
         one_of("optimizer", self.optimizer, OPTIMIZERS)
-        has_colon = ":" in (self.encoder or "")
-        if self.kind not in ENCODERS or not has_colon == bool(self.path) == self.encoder_class.takes_path:
-            choices = " or ".join(f"{kind}:PATH" if encoder.takes_path else kind for kind, encoder in ENCODERS.items())
-            advice = "PATH is a folder or a name on the Hugging Face hub"
-            raise ValueError(complaint("encoder", f"be {choices}", repr(self.encoder), advice))
-        for name in ("inflate", "epochs", "batch_tokens", "patience", "embedding", "hidden", "layers"):
+        self._check_encoder()
+        for name in ("inflate", "epochs", "batch_tokens", "patience"):
             if getattr(self, name) is not None:
                 check_count(name, getattr(self, name))
         if self.lr is not None:
@@ -139,8 +157,9 @@ class Training(HeadSettings):
             must, advice = f"be none or auto with loss {self.loss!r}", f"{head.label} has no transitions; omit it"
             raise ValueError(complaint("constraints", must, repr(self.constraints), advice))
         positive("clip", self.clip, "for example 5")
-        for name in ("warmup", "dropout"):
-            check_fraction(name, getattr(self, name))
+        check_fraction("warmup", self.warmup)
+        if not isinstance(self.seed, int) or isinstance(self.seed, bool) or not 0 <= self.seed <= _MAX_SEED:
+            raise ValueError(complaint("seed", f"be an integer in [0, {_MAX_SEED}]", repr(self.seed), "for example 0"))
         if not self.weight_decay >= 0:
             raise ValueError(complaint("weight_decay", "not be negative", self.weight_decay, "for example 0.01"))
         self._check_additions()
@@ -154,11 +173,22 @@ class Training(HeadSettings):
                 if not getattr(self, needed):
                     advice = f"pass --{needed} as well, or omit it"
                     raise ValueError(complaint(name, f"be None without `{needed}`", value, advice))
-        if self.vectors is not None and "vectors" not in self.encoder_class.settings:
-            advice = "this encoder has no word vectors; omit it"
-            raise ValueError(complaint("vectors", f"be None with encoder {self.kind}", repr(self.vectors), advice))
         if self.compose and self.inflate is not None:
             raise ValueError(complaint("inflate", "be None with `compose`", self.inflate, "use `unseen_tags`"))
+
+    def _check_encoder(self) -> None:
+        has_colon = ":" in (self.encoder or "")
+        if self.kind not in ENCODERS or not has_colon == bool(self.path) == self.encoder_class.takes_path:
+            choices = " or ".join(f"{kind}:PATH" if encoder.takes_path else kind for kind, encoder in ENCODERS.items())
+            advice = "PATH is a folder or a name on the Hugging Face hub"
+            raise ValueError(complaint("encoder", f"be {choices}", repr(self.encoder), advice))
+        for name in dict.fromkeys(name for encoder in ENCODERS.values() for name in encoder.settings):
+            value = getattr(self, name)
+            if value is not None and name not in self.encoder_class.settings:
+                raise ValueError(complaint(name, f"be None with encoder {self.kind}", repr(value), "omit it"))
+        for name, check in _ENCODER_CHECKS.items():
+            if getattr(self, name) is not None:
+                check(name, getattr(self, name))
 
     @property
     def kind(self) -> str:
@@ -175,14 +205,35 @@ class Training(HeadSettings):
         """The folder or hub name of a pre-trained encoder; empty for others."""
         return (self.encoder or BiLSTM.kind).partition(":")[2]
 
-    def with_defaults(self) -> "Training":
-        """Returns a copy in which None is replaced by the encoder's defaults."""
-        return replace(
-            self,
-            lr=self.encoder_class.default_lr if self.lr is None else self.lr,
-            batch_tokens=self.encoder_class.default_batch_tokens if self.batch_tokens is None else self.batch_tokens,
-            epochs=self.encoder_class.default_epochs if self.epochs is None else self.epochs,
-        )
+    @property
+    def peak_lr(self) -> float:
+        """The highest learning rate: `lr`, or its default for the encoder."""
+        return self.encoder_class.default_lr if self.lr is None else self.lr
+
+    def with_defaults(self, num_words: int, num_tags: int) -> "Training":
+        """Returns a copy in which None is replaced by the default for this encoder and this training data.
+
+        Args:
+            num_words: number of words of the training sentences.
+            num_tags: number of different tags that occur in them.
+
+        Example:
+            >>> settings = Training(epochs=3).with_defaults(num_words=6400, num_tags=17)
+            >>> settings.epochs, settings.batch_tokens, settings.hidden, settings.rank
+            (3, 128, 256, 0)
+        """
+        schedule = self.encoder_class.schedule
+        batch_tokens = schedule.default_batch_tokens(num_words) if self.batch_tokens is None else self.batch_tokens
+        epochs = schedule.default_epochs(num_words, batch_tokens) if self.epochs is None else self.epochs
+        defaults = {
+            "lr": self.peak_lr,
+            "batch_tokens": batch_tokens,
+            "epochs": epochs,
+            "patience": schedule.default_patience(num_words, batch_tokens, epochs),
+            **HEADS[self.loss].defaults(num_tags),
+            **self.encoder_class.settings,
+        }
+        return replace(self, **{name: value for name, value in defaults.items() if getattr(self, name) is None})
 
     def with_constraints(self, tags: Sequence[str], sentences: Pairs, dev: Pairs) -> tuple["Training", str | None]:
         """Returns a copy with the constraints of the head, and a line that says what was found, or None.
@@ -199,7 +250,7 @@ class Training(HeadSettings):
         """Returns a new encoder for the words of a vocabulary."""
         values = {name: getattr(self, name) for name in self.encoder_class.settings}
         given = {name: value for name, value in values.items() if value is not None}
-        return self.encoder_class.from_settings(vocabulary, self.path, **given)
+        return self.encoder_class.from_settings(vocabulary, self.path, **{**self.encoder_class.settings, **given})
 
     def to_json(self) -> dict[str, Any]:
         """Returns the settings as JSON values under the keys used in files; of paths only the last part."""

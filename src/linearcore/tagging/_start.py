@@ -11,6 +11,7 @@ from linearcore._checks import complaint
 from linearcore.runtime import store_digest
 from linearcore.tagging._composition import Composition, unseen_tags
 from linearcore.tagging._corpus import TaggedSentence
+from linearcore.tagging._heads import HEADS
 from linearcore.tagging._model import TaggingModel
 from linearcore.tagging._settings import Training
 from linearcore.tagging._tagger import Tagger
@@ -88,6 +89,8 @@ def load_trained(settings: Training, columns: str, out: Path | None) -> tuple[Tr
     if settings.compose != is_composed:
         raise _conflict("compose", folder, is_composed, settings.compose, "pass or omit --compose as for that tagger")
     head = tagger.model.settings()
+    # None in a saved tagger is the option's value for few tags; in new settings it follows the number of tags.
+    head |= {name: value for name, value in HEADS[head["loss"]].few_tags.items() if head[name] is None}
     if settings.loss != head["loss"]:
         raise _conflict("loss", folder, head["loss"], settings.loss, f"pass --loss {head['loss']}, or train a new tagger")
     encoder = type(tagger.model.encoder)

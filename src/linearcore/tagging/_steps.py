@@ -19,7 +19,7 @@ LR_SCALE = "lr_scale"
 def make_optimizer(model: TaggingModel, settings: Training) -> torch.optim.Optimizer:
     """Returns AdamW or SGD. On a GPU learning rates are tensors, so captured CUDA graphs use their current values."""
     is_cuda = model.projection.weight.is_cuda
-    options: dict[str, Any] = {"lr": settings.with_defaults().lr, "weight_decay": settings.weight_decay, "fused": True}
+    options: dict[str, Any] = {"lr": settings.peak_lr, "weight_decay": settings.weight_decay, "fused": True}
     groups = _groups(model, settings.chain_lr_scale)
     if is_cuda:
         for group in groups:
@@ -41,12 +41,10 @@ def _groups(model: TaggingModel, chain_lr_scale: float | None) -> list[dict[str,
 
 def lr_at(step: int, steps: int, settings: Training) -> float:
     """Returns the learning rate of a step, counted from 0: linear warm-up, then linear decay to zero."""
-    peak_lr = settings.with_defaults().lr
-    assert peak_lr is not None
     warmup_steps = max(1, round(settings.warmup * steps))
     if step < warmup_steps:
-        return peak_lr * (step + 1) / warmup_steps
-    return peak_lr * max(0.0, (steps - step) / max(1, steps - warmup_steps))
+        return settings.peak_lr * (step + 1) / warmup_steps
+    return settings.peak_lr * max(0.0, (steps - step) / max(1, steps - warmup_steps))
 
 
 class Stepper:

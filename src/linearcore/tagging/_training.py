@@ -25,8 +25,10 @@ class TrainingResult:
     """Result of `train`.
 
     Attributes:
-        tagger: the tagger with the weights of the best epoch.
-        history: one row per epoch: loss, validation accuracy, words per second, seconds.
+        tagger: the tagger with the weights of the best validation accuracy.
+        history: one row per validation: epoch, steps so far, loss, validation accuracy, words per second, seconds. There is
+            one after every epoch, or, with more validation than training words, after as many epochs as have the same
+            number of words.
         resumed: epoch and batch at which training was resumed; None if it started from the beginning.
         was_finished: whether `out` already contained this tagger, so nothing was trained.
     """
@@ -35,6 +37,16 @@ class TrainingResult:
     history: list[dict[str, Any]]
     resumed: tuple[int, int] | None
     was_finished: bool = False
+
+    @property
+    def best_epoch(self) -> int:
+        """The last epoch with the best validation accuracy, from 1; the tagger has its weights."""
+        return int(max(self.history, key=lambda row: (float(row["dev_accuracy"]), int(row["epoch"])))["epoch"])
+
+    @property
+    def last_epoch(self) -> int:
+        """The last epoch, from 1."""
+        return int(self.history[-1]["epoch"])
 
 
 def train(
@@ -74,8 +86,10 @@ def train(
     folder = None if out is None else Path(out)
     sentences, dev = training_sentences("sentences", sentences), training_sentences("dev", dev)
     settings, trained = load_trained(settings or Training(), columns, folder)
-    settings = settings.with_defaults()
     vocabulary = start_vocabulary(sentences, settings, columns, trained)
+    # Tags that never occur do not make a tag set large, so they are not counted.
+    num_tags = len({tag for _, tags in sentences for tag in tags})
+    settings = settings.with_defaults(sum(len(words) for words, _ in sentences), num_tags)
     settings, note = settings.with_constraints(vocabulary.tags, sentences, dev)
     saved_settings = settings.to_json()
     # Compilation does not change the result, so a run may be resumed with or without it.
@@ -103,6 +117,7 @@ def train(
             if resumed is not None:
                 best = "" if loop.state.best < 0 else f"; best validation accuracy so far {loop.state.best:.2f} %"
                 display.print(f"resuming in epoch {resumed[0]} after {resumed[1]} batches{best}")
+            display.print(loop.describe())
             loop.train_epochs(display, interrupt)
         tagger.metadata |= {"history": loop.state.history, "dev_accuracy": loop.state.best}
         if checkpoint is not None:

@@ -66,6 +66,37 @@ def test_train_takes_options_of_the_loss(tmp_path, capsys, monkeypatch):
     assert (head.unary, head.surrogate.sharpness) == (0.5, 4.0)
 
 
+def test_several_files_are_read_in_order(tmp_path, capsys):
+    one, two = write_conllu(tmp_path / "one.conllu", 30), write_conllu(tmp_path / "two.conllu", 50, seed=1)
+    both = tmp_path / "both.conllu"
+    both.write_text(one.read_text() + two.read_text())
+    options = ("--tag", "upos", "--epochs", "1", "--hidden", "4", "--json")
+    several = ("--train", one, "--train", two, "--dev", one, "--dev", two)
+    assert run("train", *several, *options, "--out", tmp_path / "several") == 0
+    assert json.loads(capsys.readouterr().out)["sentences"] == {"train": 80, "dev": 80}
+    # The same data in one file is the same run.
+    assert run("train", "--train", both, "--dev", both, *options, "--out", tmp_path / "several") == 0
+    assert json.loads(capsys.readouterr().out)["was_finished"]
+    assert run("train", "--train", two, "--train", one, "--dev", both, *options, "--out", tmp_path / "several") == 2
+    assert "with another train;" in capsys.readouterr().err
+    columns, lines = tmp_path / "columns.txt", tmp_path / "lines.jsonl"
+    columns.write_text("a\tNOUN\n\n" * 20)
+    lines.write_text('{"tokens": ["a"], "tags": ["NOUN"]}\n' * 20)
+    assert run("train", "--train", columns, "--train", lines, "--out", tmp_path / "mixed") == 2
+    assert "`--train` must be files of one format, got columns and jsonl" in capsys.readouterr().err
+
+
+def test_a_run_whose_last_epoch_was_the_best_says_so(tmp_path, capsys):
+    train = write_conllu(tmp_path / "train.conllu", 60)
+    options = ("train", "--train", train, "--tag", "upos", "--hidden", "8", "--batch-tokens", "128")
+    assert run(*options, "--epochs", "1", "--out", tmp_path / "short") == 0
+    assert "The last epoch was the best" in (out := capsys.readouterr().out) and "--epochs 2" in out
+    assert (
+        run(*options, "--epochs", "20", "--patience", "2", "--lr", "0.05", "--dev", train, "--out", tmp_path / "long") == 0
+    )
+    assert "The last epoch was the best" not in capsys.readouterr().out
+
+
 def test_a_finished_tagger_is_found_with_and_without_compiling(tmp_path, capsys):
     train = write_conllu(tmp_path / "train.conllu", 60)
     options = ("train", "--train", train, "--tag", "upos", "--out", tmp_path / "m", "--epochs", "1", "--hidden", "16")
@@ -241,6 +272,12 @@ def test_eval_of_entities(tmp_path, capsys):
         (
             ("train", "--train", "{test}", "--tag", "upos", "--sharpness", "0", "--out", "m"),
             "`sharpness` must be a positive",
+        ),
+        (("train", "--tag", "upos"), "missing --train and --out"),
+        (("train", "--train", "{test}"), "missing --out"),
+        (
+            ("train", "--train", "{test}", "--tag", "upos", "--encoder", "transformer:x", "--hidden", "64", "--out", "m"),
+            "`hidden` must be None with encoder transformer:x, got 64",
         ),
         (("train", "--train", "{test}", "--tag", "upos", "--out", "{test}"), "cannot write"),
         (("train", "--train", "{test}", "--tag", "upos", "--device", "abacus", "--out", "m"), "`--device` must be"),

@@ -43,7 +43,7 @@ def unfinished(tmp_path, monkeypatch):
         raise StoppedError
 
     with monkeypatch.context() as patch:
-        patch.setattr("linearcore.tagging._loop.TrainingLoop._end_epoch", lambda run, rate: run._save() or stop())
+        patch.setattr("linearcore.tagging._loop.TrainingLoop._end_epoch", lambda run, *_: run._save() or stop())
         with pytest.raises(StoppedError):
             train(DATA, DEV, SHORT, out=tmp_path)
     return tmp_path

@@ -12,6 +12,7 @@ import torch
 
 from linearcore.runtime import StoreError, is_store, read_store
 from linearcore.tagging import StoppedError, Tagger, Training, train
+from linearcore.tagging._heads import MANY_TAGS
 from tests.fresh_python import SOURCE
 from tests.tagged_text import sentences
 
@@ -54,6 +55,30 @@ def test_the_best_epoch_is_kept_and_dev_decides_when_to_stop(tmp_path):
     right = sum(sum(a == b for a, b in zip(found.tagger.tag(words), tags, strict=True)) for words, tags in wrong)
     assert 100 * right / sum(len(words) for words, _ in wrong) == pytest.approx(best)
     assert not (tmp_path / "model" / FOLDER).exists()
+
+
+def test_many_validation_sentences_are_decoded_less_often():
+    found = train(DATA[:20], DATA, Training(epochs=10, batch_tokens=64, patience=10, hidden=8))
+    assert [row["epoch"] for row in found.history] == [4, 8, 10]
+    assert found.history[-1]["steps"] % 10 == 0 and found.history[-1]["steps"] >= 10
+    assert found.last_epoch == 10 and found.best_epoch in (4, 8, 10)
+    # Patience counts epochs, not validations.
+    wrong = [(words, ["none"] * len(words)) for words, _ in DATA]
+    stopped = train(DATA[:20], wrong, Training(epochs=40, batch_tokens=64, patience=7, hidden=8))
+    assert [row["epoch"] for row in stopped.history] == [4, 8, 12]
+
+
+def test_the_head_for_many_tags_is_saved_with_the_model(tmp_path):
+    many = [([f"word{number}"], [f"TAG{number}"]) for number in range(MANY_TAGS)]
+    settings = Training(epochs=1, batch_tokens=2000, hidden=4, embedding=4)
+    train(many, many[:1], settings, out=tmp_path)
+    tagger = Tagger.load(tmp_path)
+    head = tagger.model.head
+    assert (head.rank, head.unary, head.surrogate.sharpness) == (64, 0.5, 4.0)
+    assert (tagger.metadata["training"]["rank"], tagger.metadata["training"]["epochs"]) == (64, 1)
+    # Tags that never occur do not count.
+    padded = train(DATA, DEV, replace(settings, inflate=MANY_TAGS)).tagger
+    assert padded.model.head.rank is None and len(padded.vocabulary.tags) == MANY_TAGS
 
 
 RUN = """

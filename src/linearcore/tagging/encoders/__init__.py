@@ -5,6 +5,7 @@ To add an encoder, write a subclass of `Encoder` in a file of its own and add it
 """
 
 from linearcore._checks import one_of
+from linearcore.tagging._schedule import Schedule
 from linearcore.tagging.encoders._bilstm import BiLSTM
 from linearcore.tagging.encoders._cutting import cut_into_rows
 from linearcore.tagging.encoders._encoder import Encoder, WordFeatures, copy_leading_rows
@@ -15,6 +16,7 @@ __all__ = [
     "ENCODERS",
     "BiLSTM",
     "Encoder",
+    "Schedule",
     "TransformerEncoder",
     "WordFeatures",
     "copy_leading_rows",

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from linearcore._checks import complaint
+from linearcore.tagging._schedule import Schedule
 from linearcore.tagging._vocabulary import Vocabulary
 from linearcore.tagging.encoders._encoder import Encoder, WordFeatures, copy_leading_rows
 from linearcore.tagging.encoders._spelling import FEATURES, spelling
@@ -55,8 +56,12 @@ class BiLSTM(Encoder):
     """
 
     kind = "bilstm"
-    settings = ("characters", "embedding", "hidden", "layers", "dropout", "vectors", "max_vectors")
-    default_lr, default_batch_tokens, default_epochs = 3e-3, 800, 12
+    settings: ClassVar = {
+        "characters": True, "embedding": 128, "hidden": 256, "layers": 1, "dropout": 0.5,
+        "vectors": None, "max_vectors": None,
+    }  # fmt: skip
+    default_lr = 3e-3
+    schedule = Schedule(batch_tokens=(64, 400), epochs=(12, 40), min_steps=1500)
     has_few_shapes = True
     input_axes: ClassVar = {"words": ("batch", "length"), "spelling": ("batch", "length"), "vectors": ("batch", "length")}
     hiding: Tensor

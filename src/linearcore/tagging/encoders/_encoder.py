@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from linearcore._checks import complaint
+from linearcore.tagging._schedule import Schedule
 from linearcore.tagging._vocabulary import Vocabulary
 
 #: Features of one sentence: tensors on the CPU; their shapes depend on the encoder.
@@ -30,8 +31,9 @@ class Encoder(nn.Module, ABC):
         kind: name of the encoder in saved models and on the command line.
         input_axes: names of the axes of each input of `forward` that depend on the batch, for `Tagger.export`.
         takes_path: whether `--encoder` names a pre-trained model: "kind:PATH" instead of "kind".
-        settings: the fields of `Training` that only some encoders take and this one does.
-        default_lr, default_batch_tokens, default_epochs: defaults of the fields `lr`, `batch_tokens` and `epochs`.
+        settings: the fields of `Training` that only some encoders take and this one does, with their defaults.
+        default_lr: default of the field `lr`.
+        schedule: defaults of the fields `batch_tokens`, `epochs` and `patience`.
         has_few_shapes: whether batches of the same padded size have inputs of the same shapes, so that training steps can
             be replayed as CUDA graphs.
         width: size of a hidden state.
@@ -40,10 +42,9 @@ class Encoder(nn.Module, ABC):
     kind: ClassVar[str]
     input_axes: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     takes_path: ClassVar[bool] = False
-    settings: ClassVar[tuple[str, ...]] = ()
+    settings: ClassVar[Mapping[str, Any]] = {}
     default_lr: ClassVar[float]
-    default_batch_tokens: ClassVar[int]
-    default_epochs: ClassVar[int]
+    schedule: ClassVar[Schedule]
     has_few_shapes: ClassVar[bool] = False
     width: int
 
@@ -55,7 +56,7 @@ class Encoder(nn.Module, ABC):
         Args:
             vocabulary: words and tags of the training sentences.
             path: the pre-trained model, if `takes_path`.
-            settings: values for the names in `cls.settings`; a name that is missing has the encoder's default.
+            settings: values for the names in `cls.settings`.
         """
 
     def extend(self, vocabulary: Vocabulary) -> Self:

@@ -17,6 +17,7 @@ from linearcore.tagging._pretrained import (
     pretrained_encoder,
     pretrained_tokenizer,
 )
+from linearcore.tagging._schedule import Schedule
 from linearcore.tagging._vocabulary import Vocabulary
 from linearcore.tagging.encoders._cutting import cut_into_rows
 from linearcore.tagging.encoders._encoder import Encoder, WordFeatures
@@ -49,7 +50,8 @@ class TransformerEncoder(Encoder):
     kind = "transformer"
     takes_path = True
     # Fine-tuning needs a smaller learning rate and fewer epochs than training from scratch.
-    default_lr, default_batch_tokens, default_epochs = 1e-4, 1600, 4
+    default_lr = 1e-4
+    schedule = Schedule(batch_tokens=(256, 1600), epochs=(4, 20), min_steps=400)
     input_axes: ClassVar = {
         "input_ids": ("rows", "pieces"), "attention_mask": ("rows", "pieces"), "index": ("batch", "length"),
     }  # fmt: skip

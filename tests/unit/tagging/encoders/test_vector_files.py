@@ -27,9 +27,9 @@ FORMATS = {
     "word2vec.bin": binary(),
     "fasttext.vec": text(end=" "),
     "glove.txt": text(header=False),
-    "word2vec.txt.gz": gzip.compress(text()),
-    "word2vec.bin.gz": gzip.compress(binary()),
-    "glove.gz": gzip.compress(text(header=False)),
+    "word2vec.txt.gz": gzip.compress(text(), mtime=0),
+    "word2vec.bin.gz": gzip.compress(binary(), mtime=0),
+    "glove.gz": gzip.compress(text(header=False), mtime=0),
 }
 
 
@@ -62,8 +62,8 @@ def test_fasttexts_binary_format(tmp_path):
         ("zip.zip", b"PK\x03\x04 \x80 \x00", "neither a header nor a vector"),
         ("short.txt", text()[:-20], "cannot be read"),
         ("short.bin", binary()[:-9], "cannot be read"),
-        ("short.gz", gzip.compress(text())[:-15], "cannot be read"),
-        ("named.txt", gzip.compress(text()), ".gz"),
+        ("short.gz", gzip.compress(text(), mtime=0)[:-15], "cannot be read"),
+        ("named.txt", gzip.compress(text(), mtime=0), ".gz"),
         ("named.gz", text(), ".gz"),
         ("narrow.txt", b"2 3\na 1 2 3\nb 7\n", "1 instead of 3 numbers for the word 'b'"),
         ("wide.txt", b"2 3\na 1 2 3\nb 1 2 3 4\n", "cannot be read"),

@@ -122,7 +122,7 @@ def make_stepper(
 ) -> tuple[Stepper, Training]:
     """Returns the stepper, with CUDA graphs on a GPU, and the settings of its learning rate."""
     optimizer = ENCODINGS[plan.encoding].optimizer
-    training = Training(optimizer=optimizer, lr=plan.rate, chain_lr_scale=chain_rate, weight_decay=0.0).with_defaults()
+    training = Training(optimizer=optimizer, lr=plan.rate, chain_lr_scale=chain_rate, weight_decay=0.0)
     is_cuda = model.projection.weight.is_cuda
     dtype = torch.bfloat16 if is_cuda else None
     stepper = Stepper(model, make_optimizer(model, training), _CLIP, dtype, compiled=is_compiled, captured=is_cuda)
