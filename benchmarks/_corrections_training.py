@@ -26,15 +26,16 @@ SETTINGS: Table = {
     "batch": 8,
     "steps": 1000,
     "samples": 20,
+    "many_samples": 400,
     "rates": [0.03, 0.1, 0.3],
     "seeds": [0, 1, 2],
 }
 
 
-def pairs(inner: SequenceProposal) -> Loss:
+def pairs(inner: SequenceProposal, samples: int) -> Loss:
     """Algorithm 1 with sign and support corrected; y'' is drawn from `inner`."""
     return lambda head, layer, inputs, tags, stream: head.structured(
-        layer(inputs), tags, form="sum", inner=inner, num_samples=SETTINGS["samples"], generator=stream, reduction="mean"
+        layer(inputs), tags, form="sum", inner=inner, num_samples=samples, generator=stream, reduction="mean"
     )
 
 
@@ -46,8 +47,10 @@ METHODS: dict[str, tuple[type[Head], Loss]] = {
             inputs, layer, tags, proposal=Uniform(), num_samples=SETTINGS["samples"], generator=stream, reduction="mean"
         ),
     ),
-    "algorithm_1_uniform": (LinearCoreChain, pairs(UniformSequences())),
-    "algorithm_1_neighbours": (LinearCoreChain, pairs(Neighbours())),
+    "algorithm_1_uniform": (LinearCoreChain, pairs(UniformSequences(), SETTINGS["samples"])),
+    "algorithm_1_uniform_many": (LinearCoreChain, pairs(UniformSequences(), SETTINGS["many_samples"])),
+    "algorithm_1_neighbours": (LinearCoreChain, pairs(Neighbours(), SETTINGS["samples"])),
+    "algorithm_1_neighbours_many": (LinearCoreChain, pairs(Neighbours(), SETTINGS["many_samples"])),
 }
 
 

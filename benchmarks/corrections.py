@@ -312,7 +312,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="Run it in the repository's root: python benchmarks/corrections.py   (about two minutes on one core)",
+        epilog="Run it in the repository's root: python benchmarks/corrections.py   (a few minutes on one core)",
     )
     default = Path("docs/results/corrections.json")
     parser.add_argument(

@@ -248,9 +248,11 @@ def noise(results: Any) -> Cells:
     """Accuracies by rate, the best at 40 % first, and below them the paper's."""
     data = results["data"]
     middle = {row["row"]: row["mean"] for row in data["rows"] if (row["law"], row["rate"]) == ("instance", 0.4)}
+    has_spread = {(row["law"], row["rate"]) for row in data["rows"] if row["spread"]}
     for row in sorted(data["rows"], key=lambda row: -middle[row["row"]]):
         rate = f"{100 * row['rate']:g} %{' symmetric' if row['law'] == 'symmetric' else ''}"
-        deviation = f" ± {row['spread']:.2f}" if row["spread"] else ""
+        single = " (1 seed)" if (row["law"], row["rate"]) in has_spread else ""
+        deviation = f" ± {row['spread']:.2f}" if row["spread"] else single
         yield method_label(data["labels"][row["row"]]), rate, cell(row["mean"], ".2f") + deviation
     for name, values in data["paper"].items():
         yield from (
@@ -336,18 +338,20 @@ pivot("l", "corrections", "logistic base", lambda results: (
 
 def convergence(results: Any) -> Cells:
     """Final error and seconds to the target of every method, at batch 1 and with its best batch size."""
-    data, settings = results["data"], {"one": "batch 1", "suited": "best batch size"}
-    for run in data["runs"]:
-        label, setting, seconds = CONVERGENCE_METHODS[run["method"]].label, settings[run["setting"]], run["curve"]
+    target, settings = results["data"]["target"], {"one": "batch 1", "suited": "best batch size"}
+    for run in results["data"]["runs"]:
+        label, setting = CONVERGENCE_METHODS[run["method"]].label, settings[run["setting"]]
         yield label, f"final error, {setting}", cell(run["curve"]["error"][-1], ".3f")
-        time = reached(seconds, data["target"])
-        yield label, f"s to {data['target']:.3f}, {setting}", "never" if time is None else cell(time, ".2g")
+        time = reached(run["curve"], target)
+        yield label, f"s to {target:.3f}, {setting}", "never" if time is None else cell(time, ".2g")
 
 
 pivot("p", "convergence", "method", convergence)
 _SMALL = {"ssvm": "SSVM", "tags_at_single_positions": "LC log-odds, 20 sampled tags",
-          "algorithm_1_uniform": "Algorithm 1, corrected, y'' uniform",
-          "algorithm_1_neighbours": "Algorithm 1, corrected, y'' neighbours of y'"}  # fmt: skip
+          "algorithm_1_uniform": "Algorithm 1, 20 pairs, y'' uniform",
+          "algorithm_1_uniform_many": "Algorithm 1, 400 pairs, y'' uniform",
+          "algorithm_1_neighbours": "Algorithm 1, 20 pairs, y'' neighbours",
+          "algorithm_1_neighbours_many": "Algorithm 1, 400 pairs, y'' neighbours"}  # fmt: skip
 listed("p_small", "corrections", lambda results: [
     *({"label": label, **results["p"]["rows"][key]} for key, label in _SMALL.items()),
     {"label": "decoding without transitions", "test_errors": results["p"]["decoding"]["without_transitions"]},
@@ -366,8 +370,7 @@ def curvatures(results: Any) -> Cells:
         for reach, value in zip(results["r"]["reach"], row["greatest_curvature"], strict=True):
             yield label, f"max φ'' on [−{reach:g}, {reach:g}]", cell(value, ",.0f" if value > 100 else ".3g")
         yield label, "sup φ''", "∞" if row["declared"] == "inf" else cell(row["declared"], ".3g")
-        start = row["risk_increases_from"]
-        yield label, "a step fails from distance", "none" if start is None else cell(start, ".1f")
+        yield label, "a step fails from distance", cell(row["risk_increases_from"], ".1f")
 
 
 pivot("r", "corrections", "base", curvatures)

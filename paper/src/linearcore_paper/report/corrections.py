@@ -175,9 +175,10 @@ CORRECTIONS: tuple[Correction, ...] = (
         "Abstract, Algorithm 1, Figures 7 and 11",
         "Sampling pairs of whole sequences converges to the optimal error within seconds. With 400 tags a step is 23 times "
         "faster than that of a structured SVM.",
-        "With (b) and (c) corrected the estimator is unbiased, but its variance is too high to train: the error stays above "
-        "that of decoding without transitions. Candidates at single positions do train. The factor of 23 is reached only "
-        "with thousands of tags, or against a slow search.",
+        "With (b) and (c) corrected the estimator is unbiased, but the error stays above that of decoding without "
+        "transitions, also with many samples: almost all pairs of sequences are far from the truth and from each other. "
+        "Candidates at single positions do train. The factor of 23 is reached only with thousands of tags, or against a "
+        "slow search.",
         ("convergence", "scalability"),
     ),
     Correction(
@@ -237,7 +238,7 @@ CORRECTIONS: tuple[Correction, ...] = (
         "Abstract, Theorems 3.2, 3.4, 4.1 and 5.1, appendix A",
         "The bounds hold for restricted and misspecified hypothesis sets, and minimising the surrogate minimises the regret "
         "against the best competitor in the set.",
-        "Every theorem assumes that h(x) takes all values. With |h(x)| ≤ Λ < 1 the constant 1 is replaced by Λ. For "
+        "Every theorem assumes that h(x) takes all values. With |h(x)| ≤ Λ < 1 the constant 1 becomes 1/Λ. For "
         "misspecified sets the inequality contains minimizability gaps: a linear model can minimise the surrogate and have "
         "a larger 0-1 error than another linear model.",
         (),
