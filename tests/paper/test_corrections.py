@@ -89,8 +89,8 @@ def test_q_the_sampled_gradient_of_the_hinge_is_unbiased():
     head = LinearCoreChain(2, surrogate=Hinge()).double()
     sampled = torch.stack(
         [
-            torch.autograd.grad(head.structured(emissions, tags, num_samples=50, generator=stream), emissions)[0].flatten()
-            for _ in range(400)
+            torch.autograd.grad(head.structured(emissions, tags, num_samples=4000, generator=stream), emissions)[0].flatten()
+            for _ in range(200)
         ]
     )
     space = Sequences(2, 3)
@@ -103,7 +103,9 @@ def test_q_the_sampled_gradient_of_the_hinge_is_unbiased():
     losses = similarity * Hinge().value(total.unsqueeze(1) - total) * (1 - torch.eye(space.size))
     (exact,) = torch.autograd.grad(losses.sum() / (similarity.sum() * (space.size - 1)), emissions)
     error = sampled.std(0) / math.sqrt(len(sampled))
-    assert ((sampled.mean(0) - exact.flatten()).abs() < 4.5 * error).all() and exact.abs().max() > 10 * error.max()
+    assert ((sampled.mean(0) - exact.flatten()).abs() < 4.5 * error).all()
+    # A bias of a tenth would be seen.
+    assert 0.1 * exact.abs().max() > 6 * error.max()
 
 
 @pytest.mark.parametrize("name", CORES)
