@@ -88,8 +88,8 @@ def decoders(head: lc.LinearCoreChain, plan: Plan) -> dict[str, Decoder]:
     ways: dict[str, Decoder] = {} if head.start_transitions.is_cuda else {DENSE: dense}
     ways[EXACT] = lambda emissions, mask: head.viterbi(emissions, mask)[0]
     for width in plan.beams:
-        ways[beam_name(width)] = lambda emissions, mask, width=width: head.beam(emissions, width, mask)[0]
-    ways[FIVE_BEST] = lambda emissions, mask: head.kbest(emissions, 5, mask)[0][0]
+        ways[beam_name(width)] = lambda emissions, mask, width=width: head.beam(emissions, mask, width=width)[0]
+    ways[FIVE_BEST] = lambda emissions, mask: head.kbest(emissions, mask, k=5)[0][0]
     ways[ARGMAX] = lambda emissions, mask: emissions.argmax(-1)
     return ways
 
@@ -120,7 +120,7 @@ def check_exact(head: lc.LinearCoreChain, crf: torchcrf.CRF, batches: list[Emiss
     emissions, mask = min(batches, key=lambda batch: batch[0].shape[1])
     found = [torch.tensor(row, device=mask.device) for row in crf.decode(emissions, mask)]
     theirs = nn.utils.rnn.pad_sequence(found, batch_first=True)
-    ours, first = head.viterbi(emissions, mask)[0], head.kbest(emissions, 5, mask)[0][0]
+    ours, first = head.viterbi(emissions, mask)[0], head.kbest(emissions, mask, k=5)[0][0]
     exact, scores, sites = emissions.transpose(0, 1).double(), head.chain(emissions.double()), Sites.of(mask.t())
     with torch.no_grad():
         own, *others = (path_score(exact, scores, tags.clamp(min=0).t(), sites) for tags in (ours, theirs, first))
@@ -266,7 +266,7 @@ def without_a_model(plan: Plan, args: argparse.Namespace) -> dict[str, Any]:
         ways, [(emissions, mask)], once={DENSE, EXACT} & set(ways) if DENSE in ways else set(), seconds=plan.seconds
     )
     best = head.viterbi(emissions, mask)[1]
-    reached = {beam_name(width): float((head.beam(emissions, width, mask)[1] / best).mean()) for width in plan.beams}
+    reached = {beam_name(width): float((head.beam(emissions, mask, width=width)[1] / best).mean()) for width in plan.beams}
     rows = {name: speed(times, name, mask.numel()) | {"score": round(reached.get(name, 1.0), 4)} for name in ways}
     return {"shape": list(emissions.shape), "methods": in_order(rows)}
 

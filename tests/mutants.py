@@ -38,6 +38,7 @@ MUTANTS = (
     ("forms/_centered.py", "if is_masked is None else gradient.masked_fill_(is_masked, 0.0)", "", FORMS),
     ("forms/_competitors.py", "if is_masked is None else values.masked_fill_(is_masked, 0.0)", "", FORMS),
     ("forms/_competitors.py", "is_competitor.sum(-1).clamp(min=1)", "is_competitor.sum(-1)", FORMS),
+    ("forms/_margins.py", "present & self.present", "present", FORMS),
     ("forms/_labels.py", "weights * (1 - self.smoothing) + self.smoothing", "weights + self.smoothing", FORMS),
     ("forms/_rows.py", "overwrite = block.dtype != scores.dtype  # A cast", "overwrite = True  # A cast", FORMS),
     ("kernels/_binary.py", "surrogate._derivative, scores) - _product", "surrogate._derivative, scores) + _product", BINARY),
@@ -53,6 +54,7 @@ MUTANTS = (
     ("heads/_ssvm.py", "(cost + violator_score - true_score).clamp(min=0.0)", "cost + violator_score - true_score", CHAINS),
     ("heads/_ssvm.py", "viterbi(emissions + site_costs, chain", "viterbi(emissions, chain", CHAINS),
     ("heads/_sampled.py", "may_follow[candidates, after])", "may_follow[after, candidates])", SAMPLED),
+    ("heads/_chain.py", "if name not in kwargs:", "if False:", CHAINS),
     ("heads/_batch.py", "unmasked[:1] | (tags[:1] == IGNORED_TAG)", "unmasked[:1]", CHAINS),
     ("structured/_estimates.py", "(outer.tags != inner.tags) & sites.mask", "outer.tags != inner.tags", STRUCTURED),
     ("structured/_estimates.py", "logsumexp(0) - math.log(len(log_weight))", "logsumexp(0)", STRUCTURED),
@@ -64,6 +66,7 @@ MUTANTS = (
     ("tagging/_batches.py", "max(1, tokens // length)", "tokens // length + 1", "unit/tagging/test_batches.py"),
     ("tagging/_entities.py", "tag if self._is_in_scheme(tag) else _OUTSIDE for", "tag for", "unit/tagging/test_entities.py"),
     ("tagging/_evaluation.py", "correct == len(words)", "correct >= len(words) - 1", "unit/tagging/test_evaluation.py"),
+    ("tagging/_feature_scores.py", "if name not in wrong:", "if True:", "unit/tagging/test_feature_scores.py"),
     ("tagging/_vocabulary.py", "item: (-item[1], item[0])", "item: -item[1]", "unit/tagging/test_vocabulary.py"),
     ("tagging/_steps.py", "peak_lr * (step + 1) / warm", "peak_lr * step / warm", "unit/tagging/test_steps.py"),
 )  # fmt: skip

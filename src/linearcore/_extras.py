@@ -10,16 +10,17 @@ class MissingExtraError(ImportError):
     """A required optional package is not installed."""
 
 
-def require(*modules: str, extra: str) -> None:
+def require(*modules: str, extra: str | None) -> None:
     """Raises if one of `modules` is not installed. Imports nothing.
 
     Args:
         modules: import names.
-        extra: the extra of linearcore that installs them.
+        extra: the extra of linearcore that installs them; None if no extra does.
 
     Raises:
         MissingExtraError: if a module is missing; the message has the pip command.
     """
     missing = [_DISTRIBUTIONS.get(module, module) for module in modules if find_spec(module) is None]
     if missing:
-        raise MissingExtraError(f"{' and '.join(missing)} not installed; run pip install 'linearcore[{extra}]'")
+        packages = " ".join(missing) if extra is None else f"'linearcore[{extra}]'"
+        raise MissingExtraError(f"{' and '.join(missing)} not installed; run pip install {packages}")

@@ -1,6 +1,8 @@
 """All uses of undocumented torch functions, each with a fallback for versions of torch without it."""
 
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -46,6 +48,30 @@ def can_read(tensor: Tensor) -> bool:
 def is_on_host(tensor: Tensor) -> bool:
     """Whether Python can read the values of `tensor` now without synchronisation."""
     return tensor.device.type == "cpu" and not _is_symbolic(tensor)
+
+
+def scan(
+    step: Callable[[Any, Any], tuple[Any, Any]], carry: tuple[Tensor, ...], inputs: tuple[Tensor, ...]
+) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+    """Calls `carry, outputs = step(carry, inputs[j])` for all j; returns the last carry and the stacked outputs.
+
+    In torch.export this is one operator, so the number of steps is dynamic. Otherwise, and with a torch that does not have
+    the operator, it is a Python loop, and torch.export refuses a dynamic number of steps.
+
+    Args:
+        step: a function of tuples of tensors; its results must not be the tensors that it was given.
+        carry: tensors whose shapes do not change.
+        inputs: tensors whose first dimension is j.
+    """
+    operator = getattr(sys.modules.get("torch._higher_order_ops"), "scan", None)
+    if operator is not None and torch.compiler.is_compiling():
+        last, stacked = operator(step, carry, inputs)
+        return tuple(last), tuple(stacked)
+    rows = []
+    for slices in zip(*inputs, strict=True):
+        carry, outputs = step(carry, slices)
+        rows.append(outputs)
+    return carry, tuple(torch.stack(column) for column in zip(*rows, strict=True))
 
 
 def packed_linear(matrix: Tensor, rows: int) -> Tensor | None:

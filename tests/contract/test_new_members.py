@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -20,7 +21,8 @@ from linearcore.kernels import viterbi
 from linearcore.proposals import Proposal, Uniform
 from linearcore.structures import Cost, Sequences, Sites, path_score
 from linearcore.surrogates import Surrogate
-from linearcore.tagging import HEADS, ChainSettings, Head, Tagger, Training
+from linearcore.tagging import HEADS, ChainSettings, Head, Tagger, Training, Vocabulary
+from linearcore.tagging.encoders import ENCODERS, Encoder, WordFeatures
 from linearcore_paper.experiments import EXPERIMENTS
 from linearcore_paper.runner import Claim, Experiment, Outcome, Settings, verdict
 from tests.tagged_text import write_conllu
@@ -300,12 +302,63 @@ def test_a_head_of_the_tagger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
     assert told["dev_accuracy"] > 80
     head = Tagger.load(tmp_path / "model").model.head
     assert type(head) is ChainPerceptron and head.rank == 2
-    assert type(ChainSettings("perceptron", beam=4).make_chain(["O", "B-X"], strict_mask=False)) is ChainPerceptron
+    assert type(ChainSettings("perceptron", beam=4).make_head(["O", "B-X"], strict_mask=False)) is ChainPerceptron
     # What it does not take is refused by what it declares.
     assert command([*run, "--unary", "0.5"]) == 2
     assert "`unary` must be None with loss 'perceptron', got 0.5; omit it, or use loss 'lc'" in capsys.readouterr().err
     with pytest.raises(ValueError, match="`compiled` must be False with loss 'perceptron'"):
         Training(loss="perceptron", compiled=True)
+
+
+class LastLetter(Encoder):
+    """An embedding of the last letter of each word."""
+
+    kind = "last-letter"
+    settings = ("embedding",)
+    default_lr, default_batch_tokens, default_epochs = 0.05, 64, 9
+
+    def __init__(self, letters: str, embedding: int = 16) -> None:
+        super().__init__()
+        self.letters, self.width = letters, embedding
+        self.table = nn.Embedding(len(letters) + 1, embedding)
+
+    @classmethod
+    def from_settings(cls, vocabulary: Vocabulary, path: str = "", **settings: Any) -> "LastLetter":
+        return cls("".join(sorted({word[-1] for word in vocabulary.words})), **settings)
+
+    def featurize(self, words: Sequence[str]) -> WordFeatures:
+        return (torch.tensor([self.letters.find(word[-1]) + 1 for word in words]),)
+
+    def collate(self, sentences: Sequence[WordFeatures], length: int) -> dict[str, Tensor]:
+        return {"letters": torch.stack([F.pad(letters, (0, length - len(letters))) for (letters,) in sentences])}
+
+    def forward(self, mask: Tensor, *, letters: Tensor) -> Tensor:
+        states: Tensor = self.table(letters)
+        return states
+
+    def save(self, folder: Path) -> dict[str, Any]:
+        return {"letters": self.letters, "embedding": self.width}
+
+    @classmethod
+    def load(cls, folder: Path, settings: dict[str, Any]) -> "LastLetter":
+        return cls(**settings)
+
+
+def test_an_encoder_of_the_tagger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(ENCODERS, LastLetter.kind, LastLetter)
+    data, out = str(write_conllu(tmp_path / "train.conllu", 60)), str(tmp_path / "model")
+    run = ["tag", "train", "--train", data, "--tag", "upos", "--out", out, "--json"]
+    assert command([*run, "--encoder", "last-letter", "--embedding", "8"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["settings"]["encoder"], told["settings"]["rate"]) == ("last-letter", 0.05)
+    assert told["dev_accuracy"] > 80
+    encoder = Tagger.load(out).model.encoder
+    assert type(encoder) is LastLetter and encoder.width == 8
+    # It does not take a path, and says so.
+    assert command([*run, "--encoder", "last-letter:somewhere"]) == 2
+    assert "`encoder` must be bilstm or transformer:PATH or last-letter, got" in capsys.readouterr().err
 
 
 def command(words: list[str]) -> int:

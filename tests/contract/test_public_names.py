@@ -85,7 +85,7 @@ def test_public_names_are_these():
         "find_wrong_labels", "flagging_auc", "flagging_precision", "out_of_fold_scores", "read_table", "suspects",
     }  # fmt: skip
     assert set(tagging.__all__) == {
-        "HEADS", "ChainSettings", "Head", "HeadSettings",
+        "HEADS", "ChainSettings", "Evaluation", "ExportedTagger", "Head", "HeadSettings", "Prediction", "ScoredTags",
         "StoppedError", "TaggedSentence", "Tagger", "Training", "TrainingResult", "evaluation_report", "split_dev", "train",
         "Batch", "Bucket", "Corpus", "Stepper", "TaggingModel", "Vocabulary", "digest", "make_optimizer",
         "lr_at",
@@ -95,7 +95,7 @@ def test_public_names_are_these():
         "write_record", "write_atomically",
         "Progress", "ProgressBar", "track", "Interrupt", "StoppedError",
         "StoreContents", "StoreError", "group_tensors", "is_store", "read_store", "write_store", "Checkpoint", "differences",
-        "GraphStepper", "autocast_dtype", "one_thread", "stream_for",
+        "FolderLock", "GraphStepper", "autocast_dtype", "one_thread", "stream_for",
         "MissingExtraError", "between", "complaint", "one_of", "positive", "require", "shape",
     }  # fmt: skip
     assert set(structured.__all__) == {
@@ -103,9 +103,11 @@ def test_public_names_are_these():
         "centered_log_weight", "controlled_estimate", "log_similarity_mass", "mean_score", "pair_estimate",
         "pair_log_weight", "sequence_scores",
     }  # fmt: skip
-    assert set(encoders.__all__) == {"BiLSTM", "Encoder", "WordFeatures", "TransformerEncoder", "encoder_class"}
-    names = {"FORMATS", "ReaderError", "Sentence", "TagColumns", "columns_for", "read_sentences", "write_sentence"}
-    assert set(readers.__all__) == names
+    assert set(encoders.__all__) == {"ENCODERS", "BiLSTM", "Encoder", "WordFeatures", "TransformerEncoder", "encoder_class"}
+    assert set(readers.__all__) == {
+        "FORMATS", "OUTPUT_FORMATS", "Format", "Layout", "ReaderError", "Sentence", "SentenceWriter", "TagColumns",
+        "make_writer", "output_format", "read_sentences",
+    }  # fmt: skip
     assert set(vision.__all__) == {
         "DownloadError", "ImageSets", "Images", "Loss", "Recipe", "Run", "StoppedError", "Trained", "cifar10",
         "fashion_mnist", "hold_out", "mnist", "train", "train_many",

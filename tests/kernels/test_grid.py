@@ -182,8 +182,8 @@ def test_decoders(decoder: str, dtype: torch.dtype, layout: str, size: str) -> N
     given = laid_out(drawn(4, chains, num_tags, seed=1).to(DEVICE, dtype), layout)
     mask = torch.ones(4, chains, dtype=torch.bool, device=DEVICE)
     mask[2:, :1] = False
-    arguments = {"viterbi": (mask,), "beam": (num_tags, mask), "kbest": (1, mask)}[decoder]
-    tags, scores = getattr(head, decoder)(given, *arguments)
+    options = {"viterbi": {}, "beam": {"width": num_tags}, "kbest": {"k": 1}}[decoder]
+    tags, scores = getattr(head, decoder)(given, mask, **options)
     tags, scores = tags.reshape(4, chains).cpu(), scores.reshape(chains)
     exact, sites = given.double().cpu().contiguous(), Sites.of(mask.cpu())
     twin = ChainCRF(num_tags).double()

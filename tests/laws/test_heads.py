@@ -142,7 +142,7 @@ def test_a_suffix_that_is_off_is_cut_off(make: Make, length: int) -> None:
     assert (found["emissions"][length:] == 0).all()
     found["emissions"] = found["emissions"][:length]
     same(found, results(head, EMISSIONS[:length, :2], tags[:length], reduction="none"))
-    for ours, cut in zip(head.kbest(EMISSIONS[:, :2], 3, mask), head.kbest(EMISSIONS[:length, :2], 3), strict=True):
+    for ours, cut in zip(head.kbest(EMISSIONS[:, :2], mask, k=3), head.kbest(EMISSIONS[:length, :2], k=3), strict=True):
         ours = ours[:, :length] if ours.dim() == 3 else ours
         torch.testing.assert_close(ours, cut)
 
@@ -194,8 +194,8 @@ def test_what_is_under_the_mask_is_not_looked_at(make: Make, padding: float) -> 
     same(found, results(head, EMISSIONS, TAGS, MASK, "none"))
     for decode in (
         head.viterbi,
-        lambda *given: head.kbest(given[0], 3, given[1]),
-        lambda *given: head.beam(given[0], 3, given[1]),
+        lambda *given: head.kbest(given[0], given[1], k=3),
+        lambda *given: head.beam(given[0], given[1], width=3),
     ):
         for ours, clean in zip(decode(emissions, MASK), decode(EMISSIONS, MASK), strict=True):
             assert torch.equal(ours, clean)
@@ -269,9 +269,9 @@ def test_nothing_to_lose(make: Make, shape: tuple[int, int]) -> None:
         assert found["loss"].shape == shape[1:] and all((value == 0).all() for value in found.values())
         assert head(emissions, tags, mask) == 0
         assert head.decode(emissions, mask) == [[]] * shape[1]
-        for decoded, scores in (head.viterbi(emissions, mask), head.beam(emissions, 2, mask)):
+        for decoded, scores in (head.viterbi(emissions, mask), head.beam(emissions, mask, width=2)):
             assert decoded.shape == shape and scores.tolist() == [0.0] * shape[1]
-        assert head.kbest(emissions, 2, mask)[0].shape == (2, *shape)
+        assert head.kbest(emissions, mask, k=2)[0].shape == (2, *shape)
         assert head.confidence(emissions, mask).shape == shape
     assert head(emissions, tags, reduction="token_mean").isnan()
 
@@ -341,7 +341,7 @@ def test_decoded_lists_are_as_long_as_the_mask_says(make: Make) -> None:
     lengths = MASK.sum(0).tolist()
     assert [len(tags) for tags in head.decode(EMISSIONS, MASK)] == lengths
     for width in (1, 3):
-        found = (head.beam(EMISSIONS, width, MASK)[1] > -math.inf).tolist()  # Constraints may catch a narrow beam.
+        found = (head.beam(EMISSIONS, MASK, width=width)[1] > -math.inf).tolist()  # Constraints may catch a narrow beam.
         assert all(found) or (head.constraints is not None and width == 1)
         lists = head.decode(EMISSIONS, MASK, width=width)
         assert [len(tags) for tags in lists] == [
@@ -356,7 +356,7 @@ def test_decoded_lists_are_as_long_as_the_mask_says(make: Make) -> None:
 @every_head
 def test_what_was_decoded_can_be_learned(make: Make) -> None:
     head = head_of(make)
-    for decoded in (head.viterbi(EMISSIONS, MASK)[0], *head.kbest(EMISSIONS, 2, MASK)[0][:, :, :3]):
+    for decoded in (head.viterbi(EMISSIONS, MASK)[0], *head.kbest(EMISSIONS, MASK, k=2)[0][:, :, :3]):
         rows = decoded.shape[1]
         for mask in (None, MASK[:, :rows]):
             loss = -head(EMISSIONS[:, :rows], decoded, mask)
@@ -366,7 +366,7 @@ def test_what_was_decoded_can_be_learned(make: Make) -> None:
 @every_head
 def test_decoding_leaves_no_graph(make: Make) -> None:
     head, leaf = head_of(make), EMISSIONS.clone().requires_grad_()
-    for found in (head.viterbi(leaf, MASK)[1], head.beam(leaf, 2, MASK)[1], head.kbest(leaf, 2, MASK)[1]):
+    for found in (head.viterbi(leaf, MASK)[1], head.beam(leaf, MASK, width=2)[1], head.kbest(leaf, MASK, k=2)[1]):
         assert not found.requires_grad
     assert not head.confidence(leaf, MASK).requires_grad
 
@@ -400,7 +400,7 @@ def test_constrained_heads_decode_what_they_allow(make: Make) -> None:
     head = head_of(make)
     if head.constraints is None:
         return
-    for tags in (head.viterbi(EMISSIONS)[0], head.beam(EMISSIONS, NUM_TAGS)[0], *head.kbest(EMISSIONS, 4)[0]):
+    for tags in (head.viterbi(EMISSIONS)[0], head.beam(EMISSIONS, width=NUM_TAGS)[0], *head.kbest(EMISSIONS, k=4)[0]):
         for row in tags.t().tolist():
             assert all(pair not in ((1, 1), (2, 1), (0, 0)) for pair in itertools.pairwise(row))
             assert row[-1] != 0
@@ -413,7 +413,7 @@ def test_inputs_stay_as_they_are(make: Make) -> None:
     state = copy.deepcopy(head.state_dict())
     results(head, *given)
     head.decode(given[0], given[2])
-    head.kbest(given[0], 2, given[2])
+    head.kbest(given[0], given[2], k=2)
     head.confidence(given[0], given[2])
     for now, before in zip(given, (EMISSIONS, TAGS.masked_fill(~MASK, -100), MASK), strict=True):
         assert torch.equal(now, before)

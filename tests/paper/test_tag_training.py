@@ -11,8 +11,8 @@ from torch import nn
 from linearcore.heads import ChainCRF
 from linearcore.tagging._corpus import Batch, Corpus
 from linearcore.tagging._model import IGNORED
-from linearcore.tagging.encoders import BiLSTM
-from linearcore.tagging.encoders._rows import Rows, collate_rows, cut_into_rows
+from linearcore.tagging.encoders import BiLSTM, cut_into_rows
+from linearcore.tagging.encoders._rows import collate_rows, to_tensors
 from linearcore_paper.experiments.tagging import memory as tag_memory
 from linearcore_paper.experiments.tagging import paces as tag_paces
 from linearcore_paper.experiments.tagging import training as tag_training
@@ -142,7 +142,7 @@ def test_order_is_the_generators():
 def test_rounded_subwords_are_the_same_subwords():
     # Three sentences, of which the second takes two rows.
     pieces = [[[10 * place + part for part in range(1 + place % 3)] for place in range(count)] for count in (5, 40, 9)]
-    rows = [Rows(*cut_into_rows(sentence, [101], [102], 70)) for sentence in pieces]
+    rows = [to_tensors(*cut_into_rows(sentence, [101], [102], 70)) for sentence in pieces]
     inputs = collate_rows(rows, 48, 0)
     batch = Batch(torch.ones(3, 48, dtype=torch.bool), inputs, torch.zeros(3, 48, dtype=torch.long))
     rounded = tag_training._pad_subwords(batch).inputs

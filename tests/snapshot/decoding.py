@@ -47,8 +47,8 @@ def _decoders(head: ChainHead, dtype: torch.dtype, mask: Tensor | None) -> Resul
     results: dict[str, Any] = {}
     results["viterbi/tags"], results["viterbi/scores"] = head.viterbi(scores, mask)
     for width in (1, 3):
-        results[f"beam {width}/tags"], results[f"beam {width}/scores"] = head.beam(scores, width, mask)
-    results["kbest/tags"], results["kbest/scores"] = head.kbest(scores, 4, mask)
+        results[f"beam {width}/tags"], results[f"beam {width}/scores"] = head.beam(scores, mask, width=width)
+    results["kbest/tags"], results["kbest/scores"] = head.kbest(scores, mask, k=4)
     results["decode"] = json.dumps(head.decode(scores, mask))
     results["decode, width=2"] = json.dumps(head.decode(scores, mask, width=2))
     return results
@@ -60,7 +60,7 @@ def _turned(dtype: torch.dtype, mask: Tensor | None, options: dict[str, Any]) ->
     scores, mask = emissions(dtype).transpose(0, 1), None if mask is None else mask.t()
     return {
         "viterbi/tags": head.viterbi(scores, mask)[0].t(),
-        "kbest/tags": head.kbest(scores, 4, mask)[0].transpose(1, 2),
+        "kbest/tags": head.kbest(scores, mask, k=4)[0].transpose(1, 2),
         "decode": json.dumps(head.decode(scores, mask)),
     }
 

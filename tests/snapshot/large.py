@@ -101,8 +101,8 @@ def _decoding(factor: float, own_factor: float, dtype: torch.dtype) -> Results:
     for name, given in (("no mask", None), ("padding", mask)):
         for decoder, (tags, scores) in {
             "viterbi": head.viterbi(emissions, given),
-            "beam": head.beam(emissions, 4, given),
-            "kbest": head.kbest(emissions, 2, given),
+            "beam": head.beam(emissions, given, width=4),
+            "kbest": head.kbest(emissions, given, k=2),
         }.items():
             results |= {f"{name}/{decoder}/tags": tags, f"{name}/{decoder}/scores": scores}
     results["marginals"] = _sums(head.marginals(emissions, mask))

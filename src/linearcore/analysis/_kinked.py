@@ -9,7 +9,6 @@ from linearcore._checks import complaint
 from linearcore._extras import require
 from linearcore.analysis._risk import Risk
 from linearcore.analysis._solve import Solution
-from linearcore.forms import LinearMargins
 
 Array = npt.NDArray[np.float64]
 
@@ -23,12 +22,12 @@ def minimise_kinked(risk: Risk, cone: Tensor | None) -> Solution:
     min Σ_k a_k x_k      x_k ≥ slope · m_k(θ) + height for each line,   Cθ ≥ 0
     """
     lines = risk.surrogate.lines
-    if not lines or not isinstance(risk.system, LinearMargins):
+    if not lines or not risk.system.is_linear:
         advice = "use a differentiable surrogate, or a form with linear margins"
         got = f"{risk.surrogate} with {type(risk.system).__name__}"
         must = "be differentiable, or piecewise linear with linear margins"
         raise ValueError(complaint("surrogate", must, got, advice))
-    rows = (risk.system.rows @ risk.system.basis).numpy()
+    rows = risk.system.directions[:, 0].numpy()
     constraints = np.zeros((0, rows.shape[1])) if cone is None else cone.numpy()
     solutions = [_linear_program(lines, weight, rows, constraints) for weight in risk.coefficients.numpy()]
     theta, value, gap = (torch.tensor(np.array(column), dtype=torch.float64) for column in zip(*solutions, strict=True))

@@ -12,7 +12,6 @@ from linearcore.analysis._kinked import minimise_kinked
 from linearcore.analysis._problem import AnyForm, Problem, as_probabilities
 from linearcore.analysis._risk import Risk
 from linearcore.analysis._solve import TOLERANCE, Solution, minimise
-from linearcore.forms import LinearMargins
 from linearcore.structures import Cost, Sequences
 from linearcore.surrogates import Surrogate
 
@@ -128,7 +127,7 @@ def solve(surrogate: Surrogate, problem: Problem, probabilities: Tensor, predict
 
 def can_solve(surrogate: Surrogate, problem: Problem) -> bool:
     """Whether minima can be certified: smooth φ by Newton's method, piecewise linear φ of linear margins by a program."""
-    return surrogate.is_c1 or (bool(surrogate.lines) and isinstance(problem.system, LinearMargins))
+    return surrogate.is_c1 or (bool(surrogate.lines) and problem.system.is_linear)
 
 
 def require_solved(solution: Solution) -> None:

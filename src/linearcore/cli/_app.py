@@ -1,6 +1,8 @@
 """The typer application, with the commands of linearcore and of installed plug-ins."""
 
+import os
 import sys
+from contextlib import suppress
 from importlib.metadata import entry_points
 from typing import Annotated, NoReturn
 
@@ -9,7 +11,7 @@ import typer
 from linearcore.cli._certify import certify
 from linearcore.cli._suspects import suspects
 from linearcore.cli._tag import tag
-from linearcore.cli._usage import INTERRUPTED, UsageError
+from linearcore.cli._usage import INTERRUPTED, UsageError, disk_full_message
 from linearcore.runtime import package_version
 
 #: Examples in the help text, by command.
@@ -63,6 +65,21 @@ def root(
 
 def run(words: list[str]) -> NoReturn:
     """Runs the command in `words` and exits Python; see `linearcore.cli.main`."""
+    code, message = _outcome(words)
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()  # Now, because at the end of Python an error would be a traceback.
+    except OSError as error:
+        _discard_output()
+        if not message and not isinstance(error, BrokenPipeError):
+            code, message = 2, disk_full_message(error) or f"cannot write standard output: {(error.strerror or '').lower()}"
+    if message:
+        _print_error(message)
+    sys.exit(code)
+
+
+def _outcome(words: list[str]) -> tuple[int, str]:
+    """Runs the command in `words`; returns the exit code, and an error message or an empty string."""
     try:
         command = next((word for word in words if not word.startswith("-")), "")
         if command in _missing:
@@ -70,22 +87,33 @@ def run(words: list[str]) -> NoReturn:
         code = app(words, prog_name="linearcore", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
+    except SystemExit as left:
+        # As Python does it: None is 0, and a text is an error message with code 1.
+        return (left.code or 0, "") if isinstance(left.code, int | None) else (1, str(left.code))
     except Exception as error:
         message = _message(error)
         if message is None:
             raise
-        _print_error(message)
-        sys.exit(2)
+        return 2, message
     # Some versions of typer return this code after an interrupt, others raise.
-    if code == INTERRUPTED:
-        _print_error("interrupted")
-    sys.exit(code if isinstance(code, int) else 0)
+    return (code if isinstance(code, int) else 0), ("interrupted" if code == INTERRUPTED else "")
+
+
+def _discard_output() -> None:
+    """Sends what is left of standard output nowhere, so Python does not try to write it again when it exits."""
+    with suppress(OSError, ValueError):  # Standard output may be an object without a file.
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
 
 
 def _message(error: Exception) -> str | None:
     """Returns the message for a usage error, or None for a bug of the library."""
     if isinstance(error, UsageError):
         return str(error)
+    disk_full = disk_full_message(error)
+    if disk_full is not None:
+        return disk_full
     # The module of typer's usage errors depends on its version; all of them have `format_message`.
     format_message = getattr(error, "format_message", None)
     if format_message is None:

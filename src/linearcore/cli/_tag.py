@@ -1,8 +1,9 @@
-"""The commands `linearcore tag train`, `tag predict` and `tag eval`; each has a file of its own."""
+"""The commands `linearcore tag train`, `tag predict`, `tag eval` and `tag export`; each has a file of its own."""
 
 import typer
 
 from linearcore.cli._tag_eval import evaluate
+from linearcore.cli._tag_export import export
 from linearcore.cli._tag_predict import predict
 from linearcore.cli._tag_train import train
 
@@ -10,6 +11,7 @@ tag = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
 tag.command()(train)
 tag.command()(predict)
 tag.command(name="eval")(evaluate)
+tag.command()(export)
 
 
 @tag.callback(invoke_without_command=True)

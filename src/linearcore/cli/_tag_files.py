@@ -6,9 +6,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from linearcore.cli._usage import UsageError
+from linearcore.tagging.readers import FORMATS
 
 FILE = "May be compressed (.xz, .gz, .zip); - is standard input."
-FORMAT = "File format: auto, conllu, columns, penn or brown."
+FORMAT = f"File format: {', '.join(FORMATS)}."
+COMMENTS = "Whether lines of a column file that start with `# ` and look like a word are comments. Default: refuse them."
 DEVICE = "Torch device, for example cpu or cuda:1."
 CHECK_IDS = "Require consecutive CoNLL-U ids."
 MODEL = "Folder written by `tag train`."

@@ -1,19 +1,22 @@
 """The command `linearcore tag predict`."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable
 from contextlib import nullcontext
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from linearcore.cli._tag_files import CHECK_IDS, DEVICE, FILE, FORMAT, MODEL, file_name, reader_errors
+from linearcore._checks import one_of
+from linearcore.cli._tag_files import CHECK_IDS, COMMENTS, DEVICE, FILE, FORMAT, MODEL, file_name, reader_errors
 from linearcore.cli._usage import check_device, usage_errors
+from linearcore.tagging.readers import OUTPUT_FORMATS, make_writer, read_sentences
 
 if TYPE_CHECKING:
     from linearcore.tagging import Tagger
-    from linearcore.tagging.readers import Sentence, TagColumns
+    from linearcore.tagging.readers import Sentence, SentenceWriter
 
 
 def predict(
@@ -21,12 +24,23 @@ def predict(
     file: Annotated[str, typer.Argument(help=f"File to tag. {FILE}")] = "-",
     tag: Annotated[
         str | None,
-        typer.Option(help="Output column. Default: as in training, or the last column in files without column names."),
+        typer.Option(help="Output column, or key in JSON lines. Default: as in training, or the last column, or tags."),
     ] = None,
     device: Annotated[str, typer.Option(help=DEVICE)] = "cpu",
-    format: Annotated[str, typer.Option(help=FORMAT)] = "auto",
+    format: Annotated[str, typer.Option(help=f"{FORMAT} auto requires the format of training.")] = "auto",
+    output_format: Annotated[
+        str,
+        typer.Option(help=f"Output format: {', '.join(OUTPUT_FORMATS)}. same writes columns for text and raw."),
+    ] = "same",
+    language: Annotated[
+        str | None, typer.Option(help="Language code for --format raw, for example en. Default: xx, any language.")
+    ] = None,
     check_ids: Annotated[bool, typer.Option(help=CHECK_IDS)] = True,
+    comments: Annotated[bool | None, typer.Option(help=COMMENTS)] = None,
     batch_tokens: Annotated[int, typer.Option(help="Batch size in words.")] = 4096,
+    unbuffered: Annotated[
+        bool, typer.Option("--unbuffered", help="Tag and print each sentence as soon as it is read; slower for files.")
+    ] = False,
 ) -> None:
     """Tag a file and print it; other columns are unchanged. The file may be larger than memory.
 
@@ -34,29 +48,43 @@ def predict(
     Examples
         linearcore tag predict english new.conllu > tagged.conllu
         xzcat big.conllu.xz | linearcore tag predict english > tagged.conllu
+        linearcore tag predict english sentences.txt --format text > tagged.tsv
+        linearcore tag predict english book.txt --format raw --language en --output-format jsonl > tagged.jsonl
     """
     with usage_errors():
         from linearcore.tagging import Tagger
-        from linearcore.tagging.readers import TagColumns, read_sentences
 
-        columns = None if tag is None else TagColumns.parse(tag)
+        one_of("output_format", output_format, OUTPUT_FORMATS)
         tagger = Tagger.load(model, check_device(device))
-        sentences = read_sentences(file, None, format, check_ids=check_ids)
-    _predict(tagger, sentences, columns, batch_tokens, file_name(file))
+        sentences = read_sentences(
+            file, None, format, check_ids=check_ids, comments=comments, language=language, layout=tagger.layout
+        )
+    with reader_errors():
+        first = next(sentences)
+        write = _writer(tagger, first, output_format, tag, file, is_detected=format == "auto")
+        tagged = tagger.tag_sentences(chain([first], sentences), batch_tokens, buffered=not unbuffered)
+        _print(tagged, write, unbuffered, file_name(file))
 
 
-def _predict(
-    tagger: "Tagger", sentences: "Iterator[Sentence]", columns: "TagColumns | None", batch_tokens: int, name: str
-) -> None:
+def _writer(
+    tagger: "Tagger", sentence: "Sentence", output_format: str, tag: str | None, name: str, is_detected: bool
+) -> "SentenceWriter":
+    """Returns the function that writes the sentences of a file that begins with `sentence`."""
+    write = make_writer(sentence, output_format, tag, layout=tagger.layout)
+    if is_detected and tag is None:
+        tagger.layout.require_tags(sentence, tagger.vocabulary.tag_numbers, name)
+    return write
+
+
+def _print(tagged: "Iterable[tuple[Sentence, list[str]]]", write: "SentenceWriter", unbuffered: bool, name: str) -> None:
     """Prints sentences as they are tagged, with a progress bar unless the tags are printed to a terminal."""
     from linearcore.runtime import Progress
-    from linearcore.tagging.readers import TagColumns, columns_for, write_sentence
 
-    training_columns = TagColumns.parse(tagger.columns)
-    with reader_errors(), nullcontext() if sys.stdout.isatty() else Progress() as progress:
-        tagged = tagger.tag_sentences(sentences, batch_tokens)
-        for sentence, tags in tagged if progress is None else progress.track(tagged, f"tagging {name}", unit="sentences"):
-            if columns is None:
-                columns = columns_for(sentence, training_columns)
-            write_sentence(sys.stdout, sentence, tags, columns)
+    with nullcontext() if sys.stdout.isatty() else Progress() as progress:
+        if progress is not None:
+            tagged = progress.track(tagged, f"tagging {name}", unit="sentences")
+        for sentence, tags in tagged:
+            sys.stdout.write(write(sentence, tags))
+            if unbuffered:
+                sys.stdout.flush()
         sys.stdout.flush()

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from linearcore._torch import is_compiler_error
-from linearcore.cli._tag_files import CHECK_IDS, DEVICE, FILE, FORMAT
+from linearcore.cli._tag_files import CHECK_IDS, COMMENTS, DEVICE, FILE, FORMAT
 from linearcore.cli._usage import INTERRUPTED, UsageError, check_device, usage_errors
 from linearcore.tagging import Training
 
 if TYPE_CHECKING:
     from linearcore.tagging import TaggedSentence, TrainingResult
-    from linearcore.tagging.readers import Sentence
+    from linearcore.tagging.readers import Layout, Sentence
 
 #: Number of file options; `--help` lists the options of `Training` after them.
 _NUM_FILE_OPTIONS = 4
@@ -51,7 +51,11 @@ def train(
     train: Annotated[str, typer.Option(help=f"Training file. {FILE}")],
     out: Annotated[Path, typer.Option(help="Folder for the tagger.")],
     tag: Annotated[
-        str, typer.Option(help="Tag column: upos, xpos, upos+feats, … in CoNLL-U; a 1-based number or last in column files.")
+        str,
+        typer.Option(
+            help="Tag column: upos, xpos, upos+feats, … in CoNLL-U; a 1-based number or last in column files; a key in "
+            "JSON lines, where last stands for tags."
+        ),
     ] = "last",
     dev: Annotated[
         str | None, typer.Option(help="Validation file for early stopping. Default: every tenth training sentence.")
@@ -59,6 +63,7 @@ def train(
     device: Annotated[str, typer.Option(help=DEVICE)] = "cpu",
     format: Annotated[str, typer.Option(help=FORMAT)] = "auto",
     check_ids: Annotated[bool, typer.Option(help=CHECK_IDS)] = True,
+    comments: Annotated[bool | None, typer.Option(help=COMMENTS)] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Ignore what --out contains and start again.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     **training: Any,
@@ -79,24 +84,31 @@ def train(
 
         settings = Training(**training)
         device = check_device(device)
-        sentences, dev_sentences = _training_data(
-            train, dev, partial(read_sentences, tag=tag, format=format, check_ids=check_ids)
-        )
-    result = _train(sentences, dev_sentences, settings, columns=tag, out=out, device=device, fresh=fresh)
+        read = partial(read_sentences, tag=tag, format=format, check_ids=check_ids, comments=comments)
+        sentences, dev_sentences, layout = _training_data(train, dev, tag, read)
+    options = {"columns": layout.columns, "layout": layout, "out": out, "device": device, "fresh": fresh}
+    result = _train(sentences, dev_sentences, settings, **options)
     _print_result(result, out, len(sentences), len(dev_sentences), as_json)
 
 
 def _training_data(
-    train: str, dev: str | None, read: "Callable[[str], Iterator[Sentence]]"
-) -> "tuple[list[TaggedSentence], list[TaggedSentence]]":
-    """Reads training and validation sentences."""
+    train: str, dev: str | None, tag: str, read: "Callable[[str], Iterator[Sentence]]"
+) -> "tuple[list[TaggedSentence], list[TaggedSentence], Layout]":
+    """Reads training and validation sentences; also returns the layout of the training file."""
     from linearcore.tagging import split_dev
+    from linearcore.tagging.readers import Layout
 
-    names = [train] if dev is None else [train, dev]
-    parts: list[list[TaggedSentence]] = [
-        [(sentence.words, sentence.tags or []) for sentence in read(name)] for name in names
-    ]
-    return split_dev(parts[0]) if dev is None else (parts[0], parts[1])
+    layouts: list[Layout] = []
+
+    def pairs(file: str) -> "Iterator[TaggedSentence]":
+        for number, sentence in enumerate(read(file)):
+            if number == 0:
+                layouts.append(Layout.of(sentence, tag))
+            yield sentence.words, sentence.tags or []
+
+    sentences = list(pairs(train))
+    sentences, dev_sentences = split_dev(sentences) if dev is None else (sentences, list(pairs(dev)))
+    return sentences, dev_sentences, layouts[0]
 
 
 def _train(

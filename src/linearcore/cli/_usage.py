@@ -1,5 +1,6 @@
 """Usage errors of commands: one line instead of a traceback."""
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -7,6 +8,8 @@ from linearcore._extras import MissingExtraError
 
 #: Exit code after Ctrl-C: 128 plus the number of SIGINT.
 INTERRUPTED = 130
+#: Error numbers of a full disk, a quota and a limit of the size of files.
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class UsageError(Exception):
@@ -29,7 +32,16 @@ def usage_errors() -> Iterator[None]:
     except OSError as error:
         path = f" {error.filename}" if error.filename else ""
         reason = (error.strerror or str(error)).lower()
-        raise UsageError(f"cannot write{path}: {reason}; pass a writable folder to --out") from error
+        message = f"cannot write{path}: {reason}; pass a writable folder to --out"
+        raise UsageError(disk_full_message(error) or message) from error
+
+
+def disk_full_message(error: Exception) -> str | None:
+    """Returns the message for a full disk, or None for any other error. An error without a file is of standard output."""
+    if not isinstance(error, OSError) or error.errno not in _DISK_FULL:
+        return None
+    path = error.filename or "standard output"
+    return f"cannot write {path}: {(error.strerror or str(error)).lower()}; free some space and run the same command again"
 
 
 def check_device(name: str) -> str:

@@ -1,7 +1,9 @@
 """Base class of the chain heads: parameters, masks, reductions, constraints and decoding."""
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from collections.abc import Callable
+from functools import wraps
+from typing import ClassVar, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +16,27 @@ from linearcore.kernels import beam, kbest, viterbi
 from linearcore.structures import Chain, Constraints, Cost, Sites, resolve_cost
 
 REDUCTIONS = ("none", "sum", "mean", "token_mean")
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+def _number_by_name(name: str) -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
+    """Decorator: a call without the argument `name` but with a positional integer, as in earlier versions, raises."""
+
+    def decorate(method: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+        @wraps(method)
+        def checked(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+            if name not in kwargs:
+                for number in args:
+                    if isinstance(number, int):
+                        advice = f"write `{name}={number}`; the second argument is `mask`"
+                        raise TypeError(complaint(name, "be passed by name", f"{number} by position", advice))
+            return method(*args, **kwargs)
+
+        return checked
+
+    return decorate
 
 
 class ChainHead(nn.Module, ABC):
@@ -154,7 +177,8 @@ class ChainHead(nn.Module, ABC):
             )
         return self._to_user_layout(tags), scores
 
-    def beam(self, emissions: Tensor, width: int, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    @_number_by_name("width")
+    def beam(self, emissions: Tensor, mask: Tensor | None = None, *, width: int) -> tuple[Tensor, Tensor]:
         """Beam search: like `viterbi`, but keeps only the `width` best partial sequences at each position.
 
         The scores are those of the returned tags, −inf if no allowed sequence is left in the beam. Time O(L·B·|Y|·width).
@@ -163,7 +187,8 @@ class ChainHead(nn.Module, ABC):
         width = _check_positive_int("width", width, "for example 16")
         return self._finish_decoding(*beam(batch.emissions, self.chain(batch.emissions), batch.sites, width))
 
-    def kbest(self, emissions: Tensor, k: int, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    @_number_by_name("k")
+    def kbest(self, emissions: Tensor, mask: Tensor | None = None, *, k: int) -> tuple[Tensor, Tensor]:
         """Returns the k best tag sequences, best first: tags (k, *mask.shape) and scores (k, B).
 
         If fewer than k sequences exist, the others have score −inf and tags −100. Time O(L·B·|Y|·(|Y| + k²)).
@@ -180,7 +205,7 @@ class ChainHead(nn.Module, ABC):
         Args:
             width: beam width; None for exact search.
         """
-        tags, _ = self.viterbi(emissions, mask) if width is None else self.beam(emissions, width, mask)
+        tags, _ = self.viterbi(emissions, mask) if width is None else self.beam(emissions, mask, width=width)
         rows = tags if self.batch_first else tags.t()
         return [[tag for tag in row if tag != IGNORED_TAG] for row in rows.tolist()]
 

@@ -14,6 +14,8 @@ from linearcore.kernels._blocks import DEVICE_BLOCK, slices
 #: Elements of a temporary on a CPU. 4 MiB of float32 is faster than blocks that fit the second-level cache, because of the
 #: overhead per call (measured with 200, 1000 and 4000 tags).
 CPU_STEP = 2**20
+#: Elements of a step that is so small that allocating its temporary is faster than reusing one.
+SMALL_STEP = 2**14
 #: Number of best tags that give the lower bound, and the largest fraction of remaining tags for which pruning pays off.
 NUM_BOUND_TAGS = 16
 MAX_REMAINING_FRACTION = 0.25
@@ -52,10 +54,11 @@ class MaxProduct:
     def __init__(self, transitions: Tensor) -> None:
         self._transitions = transitions
         self._columns = transitions.t().contiguous()
+        self._is_traced = is_traced()
         self._can_prune = (
             transitions.device.type == "cpu"
             and transitions.shape[0] >= MIN_TAGS_TO_PRUNE
-            and not is_traced()
+            and not self._is_traced
             and not _IS_DENSE.get()
         )
         self._buffer = transitions.new_empty(0)
@@ -81,14 +84,14 @@ class MaxProduct:
         return self._columns
 
     def columns(self, tags: Tensor) -> Tensor:
-        """Returns transitions[:, v] (…, |Y|) for each v in `tags`."""
-        return self._columns[tags]
+        """Returns transitions[:, v] (B, |Y|) for each v in `tags` (B,)."""
+        return self._columns.index_select(0, tags)
 
     def _dense(self, alpha: Tensor) -> Tensor:
-        # Compilers fuse the sum into the maximum and allow dynamic batch sizes; torch.func does not support `out=`.
-        if is_traced():
-            return (alpha.unsqueeze(1) + self._columns).amax(-1)
         batch, num_tags = alpha.shape
+        # Compilers fuse the sum into the maximum and allow dynamic batch sizes; torch.func does not support `out=`.
+        if self._is_traced or batch * num_tags**2 <= SMALL_STEP:
+            return (alpha.unsqueeze(1) + self._columns).amax(-1)
         block = CPU_STEP if alpha.device.type == "cpu" else DEVICE_BLOCK
         group = max(1, block // max(1, num_tags**2))
         result = torch.empty_like(alpha)

@@ -4,12 +4,13 @@ import math
 from collections.abc import Sequence
 from types import ModuleType
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from linearcore._torch import is_transformed
+from linearcore._torch import is_on_host, is_transformed
 from linearcore.kernels._fused import fused_kernels_for
-from linearcore.kernels._max_product import MaxProduct
+from linearcore.kernels._max_product import MIN_TAGS_TO_PRUNE, MaxProduct
 from linearcore.structures import Chain, Sites
 
 #: Tag of masked positions, as in the heads and in torch's losses.
@@ -30,6 +31,10 @@ def viterbi(emissions: Tensor, chain: Chain, sites: Sites) -> tuple[Tensor, Tens
     Tracing back recomputes one argmax per position, O(|Y|).
     """
     emissions, chain = without_gradient(emissions, chain)
+    if _is_one_small_sequence(emissions, sites):
+        tag_list, score = _viterbi_of_one(emissions, chain)
+        tags, scores = torch.tensor(tag_list).unsqueeze(-1), emissions.new_tensor([score])
+        return tags.masked_fill(~_has_path(scores), NO_TAG), scores
     max_product = MaxProduct(chain.transitions)
     fused = _fused_kernels_for(emissions, chain)
     if fused:
@@ -46,6 +51,31 @@ def viterbi(emissions: Tensor, chain: Chain, sites: Sites) -> tuple[Tensor, Tens
     return tags.masked_fill(~(sites.mask & _has_path(scores)), NO_TAG), scores
 
 
+def _is_one_small_sequence(emissions: Tensor, sites: Sites) -> bool:
+    """Whether most of the time would be the overhead of calls, which is smaller in NumPy."""
+    length, batch, num_tags = emissions.shape
+    is_small = length > 0 and batch == 1 and 0 < num_tags < MIN_TAGS_TO_PRUNE
+    return is_small and sites.is_full and is_on_host(emissions)
+
+
+def _viterbi_of_one(emissions: Tensor, chain: Chain) -> tuple[list[int], float]:
+    """Returns the best tags and their score for emissions (L, 1, |Y|). The same additions as in `_best_scores`."""
+    start, end, rows = chain.start.numpy(), chain.end.numpy(), emissions[:, 0].numpy()
+    columns = chain.transitions.t().contiguous().numpy()
+    alpha, predecessors = start + rows[0], []
+    with np.errstate(invalid="ignore"):  # inf − inf is NaN here as in torch.
+        for row in rows[1:]:
+            sums = columns + alpha
+            predecessors.append(sums.argmax(1))
+            alpha = sums.max(1) + row
+        alpha = alpha + end
+    tag = int(alpha.argmax())
+    tags = [tag]
+    for before in reversed(predecessors):
+        tags.append(int(before[tags[-1]]))
+    return tags[::-1], float(alpha[tag])
+
+
 def _fused_kernels_for(emissions: Tensor, chain: Chain) -> ModuleType | None:
     # torch.func does not support Triton kernels, and an empty grid cannot be launched.
     is_unsupported = is_transformed() or emissions.numel() == 0
@@ -55,6 +85,8 @@ def _fused_kernels_for(emissions: Tensor, chain: Chain) -> ModuleType | None:
 
 def _best_scores(emissions: Tensor, chain: Chain, sites: Sites, max_product: MaxProduct) -> Sequence[Tensor]:
     """Returns L × (B, |Y|): the best score of a sequence that ends in each tag; masked positions repeat the previous one."""
+    if sites.is_full:
+        return _best_scores_without_mask(emissions, chain, max_product)
     alpha = emissions.new_zeros(emissions.shape[1:])
     rows = []
     for j in range(emissions.shape[0]):
@@ -66,13 +98,21 @@ def _best_scores(emissions: Tensor, chain: Chain, sites: Sites, max_product: Max
     return rows
 
 
+def _best_scores_without_mask(emissions: Tensor, chain: Chain, max_product: MaxProduct) -> list[Tensor]:
+    """`_best_scores` if no position is masked; with few tags most of the time of a step is the overhead of its calls."""
+    rows: list[Tensor] = []
+    for emission in emissions.unbind():
+        rows.append((max_product(rows[-1]) if rows else chain.start) + emission)
+    return rows
+
+
 def _trace_back(rows: Sequence[Tensor], max_product: MaxProduct, tag: Tensor, sites: Sites) -> Tensor:
     """Returns the tags (L, B) of the best sequence that ends in `tag` (B,)."""
     tags = [tag] * len(rows)
     for j in reversed(range(1, len(rows))):
         tags[j] = tag
         previous_tag = (rows[j - 1] + max_product.columns(tag)).argmax(-1)
-        tag = torch.where(sites.mask[j] & (sites.previous[j] >= 0), previous_tag, tag)
+        tag = previous_tag if sites.is_full else torch.where(sites.mask[j] & (sites.previous[j] >= 0), previous_tag, tag)
     if rows:
         tags[0] = tag
     return _stack(tags, sites)
@@ -92,10 +132,13 @@ def beam(emissions: Tensor, chain: Chain, sites: Sites, width: int) -> tuple[Ten
         incoming = chain.start.expand(emissions.shape[1:])
         if j > 0:
             step = (chain.transitions[state] + value.unsqueeze(-1)).amax(1)
-            incoming = torch.where((sites.previous[j] >= 0).unsqueeze(-1), step, incoming)
+            incoming = step if sites.is_full else torch.where((sites.previous[j] >= 0).unsqueeze(-1), step, incoming)
         new_value, new_state = (incoming + emissions[j]).topk(width)
-        is_unmasked = sites.mask[j].unsqueeze(-1)
-        value, state = torch.where(is_unmasked, new_value, value), torch.where(is_unmasked, new_state, state)
+        if sites.is_full:
+            value, state = new_value, new_state
+        else:
+            is_unmasked = sites.mask[j].unsqueeze(-1)
+            value, state = torch.where(is_unmasked, new_value, value), torch.where(is_unmasked, new_state, state)
         steps.append((value, state))
     scores, index = (value + chain.end[state]).max(-1)
     tag = state.gather(-1, index.unsqueeze(-1)).squeeze(-1)

@@ -10,7 +10,7 @@ versions.
 | progress on a terminal or in a log | `Progress`, `ProgressBar`, `track` |
 | stopping between two steps | `Interrupt`, `StoppedError` |
 | saved models | `write_store`, `read_store`, `is_store`, `group_tensors`, `StoreContents`, `StoreError` |
-| resuming a run | `Checkpoint`, `differences` |
+| resuming a run, one at a time in a folder | `Checkpoint`, `differences`, `FolderLock` |
 | training steps: CUDA graphs, autocast, one thread | `GraphStepper`, `autocast_dtype`, `one_thread` |
 | random numbers | `stream_for` |
 | one-line errors | `complaint`, `one_of`, `positive`, `between`, `shape`, `require`, `MissingExtraError` |
@@ -20,6 +20,7 @@ from linearcore._checks import between, complaint, one_of, positive, shape
 from linearcore._extras import MissingExtraError, require
 from linearcore._streams import stream_for
 from linearcore.runtime._checkpoint import Checkpoint, differences
+from linearcore.runtime._folder_lock import FolderLock
 from linearcore.runtime._interrupt import Interrupt, StoppedError
 from linearcore.runtime._progress import Progress, ProgressBar, track
 from linearcore.runtime._record import (
@@ -38,6 +39,7 @@ from linearcore.runtime._store import StoreContents, StoreError, group_tensors, 
 __all__ = [
     "RECORD_FORMAT",
     "Checkpoint",
+    "FolderLock",
     "GraphStepper",
     "Interrupt",
     "MissingExtraError",

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from linearcore.runtime._folder_lock import FolderLock
 from linearcore.runtime._store import CHECKPOINT_FOLDER, StoreError, group_tensors, is_store, read_store, write_store
 
 Restored = TypeVar("Restored")
@@ -31,6 +32,10 @@ class Checkpoint:
     kind: str
     key: Mapping[str, Any]
     advice: str
+
+    def lock(self) -> FolderLock:
+        """Returns the lock of the result folder, which a run must hold from before `resume` until its end."""
+        return FolderLock(self.out)
 
     def save(self, state: Mapping[str, Any], **tensors: Mapping[str, Tensor]) -> None:
         """Replaces the saved state by JSON values and groups of tensors."""
@@ -55,6 +60,17 @@ class Checkpoint:
             versions = ", ".join(f"{name} {version}" for name, version in stored.written_by.items())
             message = f"{self._folder} must be a {self.kind} of this version, got one of {versions} ({reason})"
             raise StoreError(f"{message}; {self.advice}") from None
+
+    def load_finished(self, load: Callable[[Path], Restored]) -> Restored:
+        """Returns `load(out)`, the finished result; to the message about a damaged folder the advice is added.
+
+        Raises:
+            StoreError: if `load` raises it.
+        """
+        try:
+            return load(self.out)
+        except StoreError as error:
+            raise StoreError(f"{error}, or {self.advice}") from None
 
     def require_same(self, what: str, saved: Mapping[str, Any], key: Mapping[str, Any] | None = None) -> None:
         """Raises ValueError if the key `saved` differs from `key`; `what` describes the saved run in the message."""

@@ -68,7 +68,7 @@ def write_store(
 
     Raises:
         MissingExtraError: if safetensors is not installed.
-        OSError: if a file cannot be written.
+        OSError: if a file cannot be written; an earlier save stays valid.
     """
     require("safetensors", extra="tagging")
     from safetensors.torch import save
@@ -78,11 +78,12 @@ def write_store(
     blobs = {f"{name}.json": json.dumps(value, ensure_ascii=False).encode() for name, value in (documents or {}).items()}
     blobs[f"{_TENSORS}.safetensors"] = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
     entries: dict[str, dict[str, str]] = {}
+    contents: dict[str, bytes] = {}
     for name, blob in blobs.items():
         digest = hashlib.sha256(blob).hexdigest()
         stem, _, suffix = name.partition(".")
         entries[stem] = {"file": f"{stem}-{digest[:12]}.{suffix}", "sha256": digest}
-        _write_atomically(folder / entries[stem]["file"], blob)
+        contents[entries[stem]["file"]] = blob
     for path in files:
         entries[path] = {"file": path, "sha256": _digest(folder / path)}
     manifest = {
@@ -93,9 +94,14 @@ def write_store(
         "settings_sha256": _settings_digest(settings),
         "files": entries,
     }
-    _write_atomically(folder / MANIFEST, (json.dumps(manifest, ensure_ascii=False, indent=2) + "\n").encode())
-    for name in old_files - {entry["file"] for entry in entries.values()}:
-        (folder / name).unlink(missing_ok=True)
+    try:
+        for name, blob in contents.items():
+            _write_atomically(folder / name, blob)
+        _write_atomically(folder / MANIFEST, (json.dumps(manifest, ensure_ascii=False, indent=2) + "\n").encode())
+    except OSError:
+        _remove(folder, contents.keys() - old_files)  # For example a full disk. The earlier save stays as it was.
+        raise
+    _remove(folder, old_files - contents.keys())
 
 
 def is_store(folder: Path) -> bool:
@@ -157,7 +163,7 @@ def _read_manifest(folder: Path, kind: str, advice: str | None) -> dict[str, Any
     except (ValueError, KeyError, TypeError):
         raise _damage_error(folder, f"{MANIFEST} cannot be read", advice) from None
     if saved_kind != kind:
-        raise StoreError(f"{folder} must be a saved {kind}, got a {saved_kind}; pass another folder")
+        raise StoreError(f"{folder} must be a saved {kind}, got a {saved_kind}; {advice or 'pass another folder'}")
     if version != FORMAT_VERSION:
         writer = parts[2].get("linearcore") if isinstance(parts[2], dict) else parts[2]
         got = f"{version}, written by linearcore {writer}"
@@ -190,6 +196,11 @@ def _damage_error(folder: Path, what: str, advice: str | None) -> StoreError:
     return StoreError(f"{folder} is damaged: {what}; {advice or 'copy the whole folder again, or save it again'}")
 
 
+def _remove(folder: Path, names: set[str]) -> None:
+    for name in names:
+        (folder / name).unlink(missing_ok=True)
+
+
 def _hashed_files(folder: Path) -> set[str]:
     """Returns the files of an existing manifest whose names contain their hash."""
     try:
@@ -207,8 +218,10 @@ def _write_atomically(path: Path, blob: bytes) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(path)  # An error of `write`, such as a full disk, does not name the file.
         raise
 
 

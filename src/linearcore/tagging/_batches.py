@@ -57,3 +57,23 @@ def batches(lengths: Sequence[int], tokens: int, generator: torch.Generator | No
     if generator is None:
         return buckets
     return [buckets[index] for index in torch.randperm(len(buckets), generator=generator).tolist()]
+
+
+def batches_by_length(lengths: Sequence[int], tokens: int) -> list[list[int]]:
+    """Returns batches of sentence indices, short sentences first, with little padding; for prediction.
+
+    Args:
+        lengths: number of words of each sentence.
+        tokens: batch size in words, padding included; a sentence with more words is a batch of its own.
+
+    Example:
+        >>> batches_by_length([3, 20, 5, 1], tokens=16)
+        [[3, 0, 2], [1]]
+    """
+    groups: list[list[int]] = []
+    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
+        # Sorted by length, so this sentence would be the longest of its batch.
+        if not groups or (len(groups[-1]) + 1) * lengths[index] > tokens:
+            groups.append([])
+        groups[-1].append(index)
+    return groups

@@ -65,7 +65,7 @@ class Entities:
 
     def __init__(self) -> None:
         self._is_entity_data, self._has_gold = True, False
-        self._in_scheme: dict[str, bool] = {}  # Cache of `_is_in_scheme`.
+        self._in_scheme: dict[str, bool] = {}  # Cache of `is_entity_tag`.
         self._correct: Counter[str] = Counter()
         self._predicted: Counter[str] = Counter()
         self._gold: Counter[str] = Counter()
@@ -84,8 +84,8 @@ class Entities:
         if not self._is_entity_data or not all(map(self._is_in_scheme, gold)):
             self._is_entity_data = False  # One tag outside the scheme: these are not entity tags.
             return
-        predicted_entities = _entities([tag if self._is_in_scheme(tag) else _OUTSIDE for tag in predicted])
-        gold_entities = _entities(gold)
+        predicted_entities = entities_of([tag if self._is_in_scheme(tag) else _OUTSIDE for tag in predicted])
+        gold_entities = entities_of(gold)
         self._has_gold = self._has_gold or bool(gold_entities)
         self._gold.update(kind for kind, _, _ in gold_entities)
         self._predicted.update(kind for kind, _, _ in predicted_entities)
@@ -107,11 +107,16 @@ class Entities:
     def _is_in_scheme(self, tag: str) -> bool:
         in_scheme = self._in_scheme.get(tag)
         if in_scheme is None:
-            in_scheme = self._in_scheme[tag] = tag == _OUTSIDE or _ENTITY_TAG.fullmatch(tag) is not None
+            in_scheme = self._in_scheme[tag] = is_entity_tag(tag)
         return in_scheme
 
 
-def _entities(tags: Sequence[str]) -> set[tuple[str, int, int]]:
+def is_entity_tag(tag: str) -> bool:
+    """Whether a tag is O, or B-, I-, E- or S- followed by a type."""
+    return tag == _OUTSIDE or _ENTITY_TAG.fullmatch(tag) is not None
+
+
+def entities_of(tags: Sequence[str]) -> set[tuple[str, int, int]]:
     """Returns type, first and last word of each entity."""
     if all(tag == _OUTSIDE for tag in tags):
         return set()

@@ -1,12 +1,14 @@
 """Evaluation of predicted tags against gold tags."""
 
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Container, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from linearcore._checks import complaint
 from linearcore.tagging._entities import Entities, PrecisionRecall
+from linearcore.tagging._feature_scores import FeatureScores
+from linearcore.tagging._scored_columns import ScoredColumns
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +40,19 @@ class Confusion:
 class Evaluation:
     """Compares predicted with gold tags, sentence by sentence; memory grows only with the number of distinct tags.
 
-    A gold tag that does not occur in the training data always counts as an error; `unseen_tags` counts such words. All
-    scores are in percent. A score with denominator 0 is 0. If all gold tags are O, B-…, I-…, E-… or S-…, entity scores are
-    computed as well, with seqeval in its default mode (the same as conlleval), which needs the extra "tagging".
+    `unseen_tags` counts words whose gold tag does not occur in the training data. All scores are in percent. A score with
+    denominator 0 is 0. If all gold tags are O, B-…, I-…, E-… or S-…, entity scores are computed as well, with seqeval in its
+    default mode (the same as conlleval), which needs the extra "tagging". Tags of several columns, such as `upos+feats`,
+    are also scored by column, and FEATS by feature; the order of features does not matter.
 
     Args:
         known_words: words of the training data; None counts all words as known.
-        known_tags: tags of the training data; None counts all tags as seen.
+        known_tags: tags of the training data, in the columns of the predictions; None counts all tags as seen.
+        columns: columns of the gold tags, in the syntax of `--tag`.
+        predicted_columns: columns of the predicted tags, among which are those of `columns`; None if they are the same.
+
+    Raises:
+        ValueError: if one of `columns` is not predicted.
 
     Example:
         >>> evaluation = Evaluation(known_words={"a", "dog"}, known_tags={"DET", "NOUN", "VERB"})
@@ -62,8 +70,18 @@ class Evaluation:
     Time O(words) for `add`; memory O(distinct pairs of gold and predicted tag).
     """
 
-    def __init__(self, known_words: Container[str] | None = None, known_tags: Container[str] | None = None) -> None:
-        self._known_words, self._known_tags = known_words, known_tags
+    def __init__(
+        self,
+        known_words: Container[str] | None = None,
+        known_tags: Collection[str] | None = None,
+        *,
+        columns: str = "tag",
+        predicted_columns: str | None = None,
+    ) -> None:
+        tags = list(known_tags or ())
+        self._columns = ScoredColumns(columns, predicted_columns, tags)
+        self._known_words = known_words
+        self._known_tags = None if known_tags is None else set(self._columns.from_predicted(tags))
         self._pairs: Counter[tuple[str, str]] = Counter()
         self._known = self._known_correct = 0
         self._sentences = self._sentences_correct = 0
@@ -74,7 +92,7 @@ class Evaluation:
         """Adds one sentence.
 
         Raises:
-            ValueError: if the numbers of words and tags differ, or there are no words.
+            ValueError: if the numbers of words and tags differ, there are no words, or a tag does not have its columns.
             MissingExtraError: if the tags are entity tags and seqeval is not installed.
         """
         for name, tags in (("gold", gold), ("predicted", predicted)):
@@ -84,6 +102,7 @@ class Evaluation:
                 )
         if not words:
             raise ValueError(complaint("words", "be at least one", 0, "omit empty sentences"))
+        gold, predicted = self._columns.from_gold(gold), self._columns.from_predicted(predicted)
         self._entities.add(gold, predicted)  # First, so nothing is counted if it raises.
         is_correct = [gold_tag == tag for gold_tag, tag in zip(gold, predicted, strict=True)]
         num_correct = sum(is_correct)
@@ -142,6 +161,42 @@ class Evaluation:
         """The entity counts, or None if the gold tags are not entity tags."""
         return self._entities if self._entities.has_entities else None
 
+    @property
+    def unseen_correct(self) -> int:
+        """Number of words with a tag of `unseen_tags` that was predicted, from parts that do occur in the training data."""
+        return sum(self._pairs[tag, tag] for tag in self.unseen_tags)
+
+    def columns(self) -> dict[str, CorrectCount]:
+        """Returns the correct words by column, for example of `upos` and of `feats`."""
+        correct = Counter[int]()
+        for (gold, predicted), count in self._pairs.items():
+            values = zip(self._columns.split(gold), self._columns.split(predicted), strict=True)
+            correct.update({index: count for index, (value, other) in enumerate(values) if value == other})
+        return {name: CorrectCount(correct[index], self._tokens) for index, name in enumerate(self._columns.names)}
+
+    def features(self) -> dict[str, PrecisionRecall]:
+        """Returns the scores of each feature in gold or predicted FEATS, the most frequent first, then by name.
+
+        A feature of a word is correct if gold and prediction have the same value for it. Empty if no column has features.
+        """
+        scores = self._feature_scores()
+        return {} if scores is None else scores.features()
+
+    @property
+    def universal_features(self) -> CorrectCount | None:
+        """Words whose universal features are correct, CoNLL-18's UFeats; None if no column has features."""
+        scores = self._feature_scores()
+        return None if scores is None else CorrectCount(scores.universal_correct, self._tokens)
+
+    def _feature_scores(self) -> FeatureScores | None:
+        """Returns the counts of the first column with features; None if there is none."""
+        if True not in self._columns.has_features:
+            return None
+        column, scores = self._columns.has_features.index(True), FeatureScores()
+        for (gold, predicted), count in self._pairs.items():
+            scores.add(self._columns.split(gold)[column], self._columns.split(predicted)[column], count)
+        return scores
+
     def tags(self) -> dict[str, PrecisionRecall]:
         """Returns the scores of each gold or predicted tag, the most frequent first, then by name."""
         gold, predicted, correct = Counter[str](), Counter[str](), Counter[str]()
@@ -171,6 +226,9 @@ class Evaluation:
             "known": self.known.to_json(),
             "unknown": self.unknown.to_json(),
             "unseen_tags": self.unseen_tags,
+            "columns": {column: scores.to_json() for column, scores in self.columns().items()},
+            "universal_features": None if self.universal_features is None else self.universal_features.to_json(),
+            "features": {feature: asdict(scores) for feature, scores in self.features().items()},
             "tags": {tag: asdict(scores) for tag, scores in self.tags().items()},
             "confusions": [asdict(pair) for pair in self.confusions()],
             "entities": None if self.entities is None else self.entities.to_json(),

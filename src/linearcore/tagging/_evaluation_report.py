@@ -14,7 +14,9 @@ MAX_TAGS, MAX_CONFUSIONS = 20, 10
 
 
 def evaluation_report(evaluation: Evaluation, all_tags: bool = False) -> "list[RenderableType]":
-    """Returns the parts to print: a summary line, scores per tag, frequent confusions, and scores per entity type.
+    """Returns the parts to print: a summary line, scores per column, feature and tag, confusions, scores per entity type.
+
+    Long names are wrapped, never cut; print with a wide console where every row must be one line.
 
     Args:
         evaluation: an evaluation with at least one sentence.
@@ -34,6 +36,13 @@ def evaluation_report(evaluation: Evaluation, all_tags: bool = False) -> "list[R
     tags = evaluation.tags()
     rows = tags if all_tags else dict(list(tags.items())[:MAX_TAGS])
     parts: list[RenderableType] = [Text(summary(evaluation))]
+    columns = dict(evaluation.columns())
+    if evaluation.universal_features is not None:
+        columns["universal feats"] = evaluation.universal_features
+    if len(columns) > 1:
+        parts.append(_columns_table(columns | {"all": evaluation.words} if len(evaluation.columns()) > 1 else columns))
+    if evaluation.features():
+        parts.append(_scores_table("Features, %", "feature", evaluation.features()))
     title = "Tags, %" if len(rows) == len(tags) else f"The {len(rows)} most frequent of {len(tags)} tags, %"
     parts.append(_scores_table(title, "tag", rows))
     confusions = evaluation.confusions(MAX_CONFUSIONS)
@@ -58,7 +67,8 @@ def summary(evaluation: Evaluation) -> str:
     unseen = evaluation.unseen_tags
     if unseen:
         words = _counted(sum(unseen.values()), "word")
-        clauses.append(f"{words} with {_counted(len(unseen), 'tag')} not in the training data, counted as wrong")
+        correct = f"{evaluation.unseen_correct:,} of them correct" if evaluation.unseen_correct else "counted as wrong"
+        clauses.append(f"{words} with {_counted(len(unseen), 'tag')} not in the training data, {correct}")
     if evaluation.entities is not None:
         clauses.append(f"entity F1 {evaluation.entities.overall().f1:.2f} %")
     return "; ".join(clauses)
@@ -77,14 +87,26 @@ def _renamed_all(types: Mapping[str, PrecisionRecall]) -> dict[str, PrecisionRec
     return {f"{kind} (type)" if kind == "all" else kind: scores for kind, scores in types.items()}
 
 
+def _columns_table(columns: Mapping[str, CorrectCount]) -> "Table":
+    from rich.table import Table
+
+    grid = Table(title="Columns, %", title_justify="left")
+    grid.add_column("column", overflow="fold")
+    grid.add_column("accuracy", justify="right", no_wrap=True)
+    grid.add_column("words", justify="right", no_wrap=True)
+    for name, count in columns.items():
+        grid.add_row(name, f"{count.accuracy:.2f}", f"{count.count:,}")
+    return grid
+
+
 def _scores_table(title: str, what: str, rows: Mapping[str, PrecisionRecall]) -> "Table":
     from rich.table import Table
     from rich.text import Text
 
     grid = Table(title=title, title_justify="left")
-    grid.add_column(what)
+    grid.add_column(what, overflow="fold")
     for column in ("precision", "recall", "F1", "support"):
-        grid.add_column(column, justify="right")
+        grid.add_column(column, justify="right", no_wrap=True)
     for name, scores in rows.items():
         numbers = [f"{number:.2f}" for number in (scores.precision, scores.recall, scores.f1)]
         # `Text`, because rich interprets brackets in a string as markup, and [ may be a tag.
@@ -97,9 +119,9 @@ def _confusion_table(confusions: list[Confusion]) -> "Table":
     from rich.text import Text
 
     grid = Table(title="Most frequent confusions", title_justify="left")
-    grid.add_column("gold")
-    grid.add_column("predicted")
-    grid.add_column("words", justify="right")
+    grid.add_column("gold", overflow="fold")
+    grid.add_column("predicted", overflow="fold")
+    grid.add_column("words", justify="right", no_wrap=True)
     for pair in confusions:
         grid.add_row(Text(pair.gold), Text(pair.predicted), f"{pair.count:,}")
     return grid

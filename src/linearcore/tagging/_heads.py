@@ -13,14 +13,12 @@ import torch
 from linearcore._checks import complaint, one_of, positive
 from linearcore.forms import FORMS
 from linearcore.heads import ChainCRF, ChainHead, ChainSSVM, LinearCoreChain
-from linearcore.structures import bio, bioes, bmes
 from linearcore.surrogates import LinearCore
+from linearcore.tagging._constraints import SCHEMES, check_constraints, make_constraints
 
 #: With more tags than this the default decoder is beam search with width `DEFAULT_BEAM`. On real text it finds the same tags
 #: as exact search (docs/replace-a-crf.md), and it is not slower if the scores are nearly uniform.
 MAX_EXACT_TAGS, DEFAULT_BEAM = 600, 16
-#: Segment schemes; their constraints follow from the names of the labels.
-SCHEMES = {"bio": bio, "bioes": bioes, "bmes": bmes}
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,8 @@ def check_fraction(name: str, value: Any) -> None:
         raise ValueError(complaint(name, "be a fraction in [0, 1)", repr(value), "for example 0.1"))
 
 
-def _check_width(name: str, value: Any) -> None:
+def check_width(name: str, value: Any) -> None:
+    """Raises unless `value` is a beam width, or 0 for exact search."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise ValueError(complaint(name, "be a beam width, or 0 for exact search", repr(value), "for example 16"))
 
@@ -95,6 +94,8 @@ class HeadSettings:
         unary: weight in [0, 1) of the emission-only loss, as in `LinearCoreChain` ("lc" only); the default is 0.
         sharpness: curvature factor of the surrogate's tail, as in `LinearCore` ("lc" only); the default is 1.
         beam: beam width of the decoder; 0 is exact search. The default is exact search for up to `MAX_EXACT_TAGS` tags.
+        constraints: enforce tag sequences in training and decoding: "bio", "bioes" or "bmes", given by the names of the
+            tags, or rules such as "forbid O I-PER", one per line, each with a line end; the default is no constraints.
 
     Raises:
         ValueError: if the loss is unknown, an option is out of range, or the loss does not accept an option.
@@ -114,8 +115,11 @@ class HeadSettings:
     )
     beam: int | None = _option(
         f"Beam width; 0 is exact search. Default: 0 for up to {MAX_EXACT_TAGS} tags, else {DEFAULT_BEAM}.",
-        _check_width,
+        check_width,
         lambda value: {},
+    )
+    constraints: str | None = _option(
+        f"Tag sequences to enforce: {', '.join(SCHEMES)}, or lines of rules.", check_constraints, lambda value: {}
     )
 
     def __post_init__(self) -> None:
@@ -138,8 +142,16 @@ class HeadSettings:
         """Returns the beam width of the decoder for `num_tags` tags; 0 is exact search."""
         return (0 if num_tags <= MAX_EXACT_TAGS else DEFAULT_BEAM) if self.beam is None else self.beam
 
-    def make_head(self, num_tags: int, **others: Any) -> ChainHead | None:
-        """Returns a new batch-first head, or None for token cross-entropy. `others` are passed to the head unchanged."""
+    def make_head(self, tags: Sequence[str] | int, **others: Any) -> ChainHead | None:
+        """Returns a new batch-first head, or None for token cross-entropy.
+
+        Args:
+            tags: the names of the tags, in the order of their indices; without constraints their number is enough.
+            others: passed to the head unchanged.
+
+        Raises:
+            ValueError: if there are constraints but no names, or the constraints do not fit the names.
+        """
         make, arguments = HEADS[self.loss].make, dict(others)
         if make is None:
             return None
@@ -148,7 +160,13 @@ class HeadSettings:
             if value is not None and "check" in option.metadata:
                 keywords = option.metadata["keywords"]
                 arguments |= {option.name: value} if keywords is None else keywords(value)
-        return make(num_tags, batch_first=True, **arguments)
+        if self.constraints is not None:
+            if isinstance(tags, int):
+                raise ValueError(complaint("tags", "be names with `constraints`", tags, "pass the names of all tags"))
+            # While transformers loads weights, new tensors are on the "meta" device, where constraints cannot be checked.
+            with torch.device("cpu"):
+                arguments["constraints"] = make_constraints(self.constraints, tags)
+        return make(tags if isinstance(tags, int) else len(tags), batch_first=True, **arguments)
 
 
 @dataclass(frozen=True)
@@ -160,7 +178,6 @@ class ChainSettings(HeadSettings):
         form: "logodds", "pairwise" or "centered" ("lc" only); the default is "logodds".
         normalize: use the mean over the candidates (True) or the sum (False), as in `LinearCoreChain` ("lc" only); the
             default is that of the form. It is always saved; configurations of earlier versions without it use the sum.
-        constraints: "bio", "bioes" or "bmes": enforce this scheme, given by the label names, in training and decoding.
     """
 
     surrogate: Mapping[str, Any] | None = _option(
@@ -170,11 +187,6 @@ class ChainSettings(HeadSettings):
         f"With lc: {', '.join(FORMS)}. Default: logodds.", lambda name, value: one_of(name, value, FORMS)
     )
     normalize: bool | None = _option("With lc: use the mean over the candidates instead of the sum.", _check_bool)
-    constraints: str | None = _option(
-        f"Segment scheme to enforce: {', '.join(SCHEMES)}.",
-        lambda name, value: one_of(name, value, SCHEMES, "pass None for no constraints"),
-        lambda value: {},
-    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -182,11 +194,3 @@ class ChainSettings(HeadSettings):
             raise ValueError(
                 complaint("sharpness", "be None if `surrogate` is given", self.sharpness, "put it into `surrogate`")
             )
-
-    def make_chain(self, labels: Sequence[str], **others: Any) -> ChainHead | None:
-        """Returns `make_head` with the constraints for these labels."""
-        if self.constraints is not None:
-            # While transformers loads weights, new tensors are on the "meta" device, where constraints cannot be checked.
-            with torch.device("cpu"):
-                others["constraints"] = SCHEMES[self.constraints](labels)
-        return self.make_head(len(labels), **others)

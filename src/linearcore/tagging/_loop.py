@@ -15,7 +15,6 @@ from linearcore.tagging._model import TaggingModel
 from linearcore.tagging._settings import Training
 from linearcore.tagging._steps import Stepper, lr_at, make_optimizer
 from linearcore.tagging._tagger import Tagger
-from linearcore.tagging.encoders import BiLSTM
 
 #: Batch size in words when the validation sentences are decoded.
 _DECODE_BATCH_TOKENS = 4096
@@ -78,8 +77,7 @@ class TrainingLoop:
         self.device = tagger.device
         self.optimizer = make_optimizer(self.model, settings)
         self.state = State()
-        # Transformer inputs have many different shapes, so CUDA graphs are only used for the BiLSTM.
-        self.uses_cuda_graphs = self.device.type == "cuda" and settings.kind == BiLSTM.kind
+        self.uses_cuda_graphs = self.device.type == "cuda" and self.model.encoder.has_few_shapes
         self.stepper = Stepper(
             self.model,
             self.optimizer,

@@ -1,12 +1,13 @@
 """A tagging model: encoder, projection to tags, and head."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from linearcore.tagging._decoding import best_tags
 from linearcore.tagging._heads import HeadSettings
 from linearcore.tagging.encoders import Encoder
 
@@ -19,22 +20,23 @@ class TaggingModel(nn.Module):
 
     Args:
         encoder: computes hidden states of words.
-        num_tags: number of tags, |Y|.
+        tags: names of the tags, or their number |Y|; `constraints` needs the names.
         loss: "lc", "crf", "ssvm" or "ce".
-        options: options of the head, as in `HeadSettings`: rank, unary, sharpness, beam.
+        options: options of the head, as in `HeadSettings`: rank, unary, sharpness, beam, constraints.
     """
 
-    def __init__(self, encoder: Encoder, num_tags: int, loss: str = "lc", **options: Any) -> None:
+    def __init__(self, encoder: Encoder, tags: Sequence[str] | int, loss: str = "lc", **options: Any) -> None:
         super().__init__()
         self._settings = HeadSettings(loss, **options)
+        num_tags = tags if isinstance(tags, int) else len(tags)
         self.encoder = encoder
         self.projection = nn.Linear(encoder.width, num_tags)
         # Tags are checked when they are read; checking them here would synchronise with the GPU.
-        self.head = self._settings.make_head(num_tags, validate=False)
+        self.head = self._settings.make_head(tags, validate=False)
         self.beam = self._settings.beam_width(num_tags)
 
     def settings(self) -> dict[str, Any]:
-        """Returns the arguments after `num_tags`, as JSON values."""
+        """Returns the arguments after `tags`, as JSON values."""
         return self._settings.head_options()
 
     def emissions(self, mask: Tensor, inputs: Mapping[str, Tensor]) -> Tensor:
@@ -58,7 +60,4 @@ class TaggingModel(nn.Module):
     @torch.no_grad()
     def decode(self, mask: Tensor, inputs: Mapping[str, Tensor]) -> Tensor:
         """Returns the best tags (B, L); `IGNORED` where `mask` is False."""
-        emissions = self.emissions(mask, inputs).float()
-        if self.head is None:
-            return emissions.argmax(-1).masked_fill(~mask, IGNORED)
-        return (self.head.beam(emissions, self.beam, mask) if self.beam else self.head.viterbi(emissions, mask))[0]
+        return best_tags(self.head, self.emissions(mask, inputs).float(), mask, self.beam)

@@ -1,17 +1,17 @@
 """Training settings of a tagger."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from linearcore._checks import complaint, one_of, positive
+from linearcore.tagging._constraints import AUTO, NONE, SCHEMES, Pairs, resolve_constraints
 from linearcore.tagging._heads import HEADS, HeadSettings, check_count, check_fraction
+from linearcore.tagging._vocabulary import Vocabulary
+from linearcore.tagging.encoders import ENCODERS, Encoder
 
 PRECISIONS = ("auto", "fp32", "bf16")
 OPTIMIZERS = ("adam", "sgd")
-#: Defaults that depend on the encoder: a BiLSTM is trained from scratch, a transformer is fine-tuned.
-_LR = {"bilstm": 3e-3, "transformer": 1e-4}
-_BATCH_TOKENS = {"bilstm": 800, "transformer": 1600}
-_EPOCHS = {"bilstm": 12, "transformer": 4}
 #: Field names of earlier versions, which are the keys in saved taggers, checkpoints and result files.
 _FILE_KEYS = {"lr": "rate", "chain_lr_scale": "chain_rate", "weight_decay": "decay", "batch_tokens": "tokens"}
 
@@ -27,6 +27,8 @@ class Training(HeadSettings):
 
     Attributes:
         loss, rank, unary, sharpness, beam: options of the head, as in `HeadSettings`.
+        constraints: as in `HeadSettings`, or the name of a file of rules, "none", or "auto" (the default): a segment scheme
+            (bio, bioes or bmes) if the training and validation sentences satisfy it without exception, else none.
         encoder: "bilstm", or "transformer:PATH" with a local folder or a name on the Hugging Face hub.
         characters: use prefix, suffix and shape features (BiLSTM only).
         embedding, hidden, layers, dropout: options of `linearcore.tagging.encoders.BiLSTM`.
@@ -48,6 +50,9 @@ class Training(HeadSettings):
             useful with many tags on a GPU.
     """
 
+    constraints: str | None = setting(
+        AUTO, f"Tag sequences to enforce: auto, none, {', '.join(SCHEMES)}, or a file of rules such as: forbid O I-PER."
+    )
     encoder: str = setting("bilstm", "bilstm, or transformer:PATH with a local folder or a name on the Hugging Face hub.")
     characters: bool = setting(True, "Use prefix, suffix and shape features (BiLSTM).")
     embedding: int = setting(128, "Size of the word embeddings (BiLSTM).")
@@ -80,9 +85,10 @@ class Training(HeadSettings):
             raise ValueError(complaint("compiled", f"be False with loss {self.loss!r}", True, advice))
         one_of("precision", self.precision, PRECISIONS)
         one_of("optimizer", self.optimizer, OPTIMIZERS)
-        if self.encoder != "bilstm" and not self.encoder.partition("transformer:")[2]:
-            must, advice = "be bilstm or transformer:PATH", "PATH is a folder or a name on the Hugging Face hub"
-            raise ValueError(complaint("encoder", must, repr(self.encoder), advice))
+        if self.kind not in ENCODERS or (":" in self.encoder, bool(self.path)) != (self.encoder_class.takes_path,) * 2:
+            choices = " or ".join(f"{kind}:PATH" if encoder.takes_path else kind for kind, encoder in ENCODERS.items())
+            advice = "PATH is a folder or a name on the Hugging Face hub"
+            raise ValueError(complaint("encoder", f"be {choices}", repr(self.encoder), advice))
         for name in ("inflate", "epochs", "batch_tokens", "patience", "embedding", "hidden", "layers"):
             if getattr(self, name) is not None:
                 check_count(name, getattr(self, name))
@@ -93,6 +99,12 @@ class Training(HeadSettings):
             if head.make is None:
                 must, advice = f"be None with loss {self.loss!r}", f"{head.label} has no transitions; omit it"
                 raise ValueError(complaint("chain_lr_scale", must, self.chain_lr_scale, advice))
+        if not isinstance(self.constraints, str | None):
+            advice = "pass the name of a file, or its lines"
+            raise ValueError(complaint("constraints", "be a string or None", type(self.constraints).__name__, advice))
+        if self.constraints not in (None, AUTO, NONE) and "constraints" not in head.options:
+            must, advice = f"be none or auto with loss {self.loss!r}", f"{head.label} has no transitions; omit it"
+            raise ValueError(complaint("constraints", must, repr(self.constraints), advice))
         positive("clip", self.clip, "for example 5")
         for name in ("warmup", "dropout"):
             check_fraction(name, getattr(self, name))
@@ -101,22 +113,44 @@ class Training(HeadSettings):
 
     @property
     def kind(self) -> str:
-        """The kind of encoder, "bilstm" or "transformer"."""
+        """The name of the encoder in `ENCODERS`."""
         return self.encoder.partition(":")[0]
 
     @property
+    def encoder_class(self) -> type[Encoder]:
+        """The class of the encoder."""
+        return ENCODERS[self.kind]
+
+    @property
     def path(self) -> str:
-        """The folder or hub name of a transformer; empty for a BiLSTM."""
+        """The folder or hub name of a pre-trained encoder; empty for others."""
         return self.encoder.partition(":")[2]
 
     def with_defaults(self) -> "Training":
         """Returns a copy in which None is replaced by the encoder's defaults."""
         return replace(
             self,
-            lr=_LR[self.kind] if self.lr is None else self.lr,
-            batch_tokens=_BATCH_TOKENS[self.kind] if self.batch_tokens is None else self.batch_tokens,
-            epochs=_EPOCHS[self.kind] if self.epochs is None else self.epochs,
+            lr=self.encoder_class.default_lr if self.lr is None else self.lr,
+            batch_tokens=self.encoder_class.default_batch_tokens if self.batch_tokens is None else self.batch_tokens,
+            epochs=self.encoder_class.default_epochs if self.epochs is None else self.epochs,
         )
+
+    def with_constraints(self, tags: Sequence[str], sentences: Pairs, dev: Pairs) -> tuple["Training", str | None]:
+        """Returns a copy with the constraints of the head, and a line that says what was found, or None.
+
+        Raises:
+            ValueError: if `sentences` violate constraints that were asked for, or these do not fit the tags.
+            OSError: if the file of rules cannot be read.
+        """
+        has_chain = "constraints" in HEADS[self.loss].options
+        constraints, note = resolve_constraints(self.constraints if has_chain else NONE, tags, sentences, dev)
+        return replace(self, constraints=constraints), note
+
+    def make_encoder(self, vocabulary: Vocabulary) -> Encoder:
+        """Returns a new encoder for the words of a vocabulary."""
+        values = {name: getattr(self, name) for name in self.encoder_class.settings}
+        given = {name: value for name, value in values.items() if value is not None}
+        return self.encoder_class.from_settings(vocabulary, self.path, **given)
 
     def to_json(self) -> dict[str, Any]:
         """Returns the settings as JSON values under the keys used in files; of a transformer's path only the last part."""

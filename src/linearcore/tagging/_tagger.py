@@ -1,26 +1,28 @@
 """A trained tagger: prediction, evaluation, saving and loading."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from linearcore._checks import complaint
 from linearcore.runtime import StoreError, read_store, write_store
-from linearcore.tagging._batches import batches
-from linearcore.tagging._corpus import Corpus
 from linearcore.tagging._evaluation import Evaluation
 from linearcore.tagging._model import TaggingModel
+from linearcore.tagging._prediction import Prediction
+from linearcore.tagging._predictor import BATCH_TOKENS, Predictor
+from linearcore.tagging._sentences import to_sentences, to_tagged_sentences, to_words
 from linearcore.tagging._vocabulary import Vocabulary
 from linearcore.tagging.encoders import encoder_class
-from linearcore.tagging.readers import Sentence
+from linearcore.tagging.readers import Layout, Sentence
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+    from linearcore.tagging.export import ExportedFiles
+    from linearcore.tagging.hugging_face import ChainForTokenClassification
 
 KIND = "tagger"
-#: Number of sentences read at a time and sorted into batches of similar length; it bounds the memory.
-_CHUNK_SENTENCES = 512
-
-Item = TypeVar("Item")
 
 
 class Tagger:
@@ -31,6 +33,7 @@ class Tagger:
         vocabulary: words and tags of the training sentences.
         columns: the tag columns of a file, in the syntax of `--tag`.
         metadata: training settings and results, as JSON values.
+        layout: the format of the training files; None infers it from `columns`: CoNLL-U for its column names, else columns.
 
     Example:
         >>> from linearcore.tagging.encoders import BiLSTM
@@ -41,12 +44,18 @@ class Tagger:
     """
 
     def __init__(
-        self, model: TaggingModel, vocabulary: Vocabulary, columns: str, metadata: Mapping[str, Any] | None = None
+        self,
+        model: TaggingModel,
+        vocabulary: Vocabulary,
+        columns: str,
+        metadata: Mapping[str, Any] | None = None,
+        layout: Layout | None = None,
     ) -> None:
         self.model = model
         self.vocabulary = vocabulary
         self.columns = columns
         self.metadata = dict(metadata or {})
+        self.layout = layout or Layout.of_columns(columns)
 
     @property
     def device(self) -> torch.device:
@@ -58,52 +67,155 @@ class Tagger:
         self.model.to(device)
         return self
 
-    def tag(self, words: Sequence[str]) -> list[str]:
+    def tag(self, words: Iterable[str]) -> list[str]:
         """Returns the tags of one sentence, one per word.
 
         Raises:
-            TypeError: if `words` is a string.
+            TypeError: if `words` is a string, or a word is not.
         """
-        if isinstance(words, str):
-            raise TypeError(complaint("words", "be a list of words", "a string", "split it, for example words.split()"))
-        return next(self.tag_all([words]))
+        return self._predictor().predict([to_words("words", words)])[0].tags
 
-    def tag_all(self, sentences: Iterable[Sequence[str]], batch_tokens: int = 4096) -> Iterator[list[str]]:
+    def tag_all(self, sentences: Iterable[Iterable[str]], batch_tokens: int = BATCH_TOKENS) -> Iterator[list[str]]:
         """Yields the tags of each sentence, in order. The input is streamed, so memory does not grow with it.
 
         Args:
-            sentences: lists of words.
+            sentences: lists or other iterables of words, or dicts with "tokens"; a sentence may be empty.
             batch_tokens: batch size in words, padding included.
+
+        Raises:
+            TypeError: if a sentence is a string, or a word is not; the message has their indices.
         """
-        for chunk in _chunks(sentences):
-            yield from self._predict(chunk, batch_tokens)
+        return (prediction.tags for prediction in self.predict(sentences, batch_tokens=batch_tokens))
 
-    def tag_sentences(self, sentences: Iterable[Sentence], batch_tokens: int = 4096) -> Iterator[tuple[Sentence, list[str]]]:
-        """Yields each sentence with its predicted tags, for sentences from `linearcore.tagging.readers`."""
-        for chunk in _chunks(sentences):
-            yield from zip(chunk, self._predict([sentence.words for sentence in chunk], batch_tokens), strict=True)
+    def predict(
+        self,
+        sentences: Iterable[Iterable[str]],
+        *,
+        confidences: bool = False,
+        margin: bool = False,
+        kbest: int = 1,
+        beam: int | None = None,
+        batch_tokens: int = BATCH_TOKENS,
+    ) -> Iterator[Prediction]:
+        """Yields the prediction of each sentence, in order. The input is streamed, as in `tag_all`.
 
-    def evaluation(self) -> Evaluation:
-        """Returns an empty `Evaluation` with the training vocabulary."""
-        return Evaluation(self.vocabulary.word_numbers, self.vocabulary.tag_numbers)
+        Args:
+            sentences: as in `tag_all`.
+            confidences: also compute the confidence of each tag; `Prediction` says what it is for each loss.
+            margin: also compute the difference in score to the second-best sequence.
+            kbest: number of sequences to return; 1 returns no list of sequences.
+            beam: beam width; 0 is exact search; None is the model's own setting. `margin` and `kbest` always search exactly.
+            batch_tokens: batch size in words, padding included.
 
-    def evaluate(self, sentences: Iterable[Sentence]) -> Evaluation:
-        """Compares predicted tags with the tags of the sentences."""
-        evaluation = self.evaluation()
-        for sentence, tags in self.tag_sentences(sentences):
-            evaluation.add(sentence.words, sentence.tags or [], tags)
+        Raises:
+            TypeError: if a sentence is a string, or a word is not; the message has their indices.
+            ValueError: if an option is out of range, or no allowed sequence of tags exists for a sentence.
+
+        Example:
+            >>> from linearcore.tagging.encoders import BiLSTM
+            >>> vocabulary = Vocabulary.of([(["a", "cat"], ["DET", "NOUN"])])
+            >>> tagger = Tagger(TaggingModel(BiLSTM(vocabulary.words), 2), vocabulary, "upos")
+            >>> prediction = next(tagger.predict([["a", "dog"]], confidences=True, kbest=3))
+            >>> len(prediction.tags), len(prediction.confidences), len(prediction.kbest), prediction.margin
+            (2, 2, 3, None)
+        """
+        predictor = self._predictor(
+            confidences=confidences, margin=margin, kbest=kbest, beam=beam, batch_tokens=batch_tokens
+        )
+        pairs = predictor.stream(to_sentences("sentences", sentences), lambda words: words)
+        return (prediction for _, prediction in pairs)
+
+    def predict_sentences(self, sentences: Iterable[Sentence], **options: Any) -> Iterator[tuple[Sentence, Prediction]]:
+        """Yields each sentence with its prediction, for sentences from `linearcore.tagging.readers`.
+
+        Args:
+            sentences: the sentences.
+            options: those of `predict`, and `buffered`, as in `tag_sentences`.
+        """
+        return self._predictor(**options).stream(sentences, lambda sentence: sentence.words)
+
+    def tag_sentences(
+        self, sentences: Iterable[Sentence], batch_tokens: int = BATCH_TOKENS, *, buffered: bool = True
+    ) -> Iterator[tuple[Sentence, list[str]]]:
+        """Yields each sentence with its predicted tags, for sentences from `linearcore.tagging.readers`.
+
+        Args:
+            sentences: the sentences.
+            batch_tokens: batch size in words, padding included.
+            buffered: read some hundred sentences and tag them in batches of similar length. False tags each sentence as soon
+                as it is read, which is slower.
+        """
+        pairs = self.predict_sentences(sentences, batch_tokens=batch_tokens, buffered=buffered)
+        return ((sentence, prediction.tags) for sentence, prediction in pairs)
+
+    def evaluation(self, columns: str | None = None) -> Evaluation:
+        """Returns an empty `Evaluation` with the training vocabulary.
+
+        Args:
+            columns: columns of the gold tags, in the syntax of `--tag`: some or all of those that the tagger predicts. None
+                for all of them.
+
+        Raises:
+            ValueError: if the tagger does not predict a column.
+        """
+        return Evaluation(
+            self.vocabulary.word_numbers,
+            self.vocabulary.tag_numbers,
+            columns=self.columns if columns is None else columns,
+            predicted_columns=self.columns,
+        )
+
+    def evaluate(self, sentences: Iterable[Any], columns: str | None = None) -> Evaluation:
+        """Compares predicted tags with the tags of the sentences.
+
+        Args:
+            sentences: pairs (words, tags), dicts with "tokens" and "tags", or sentences from `linearcore.tagging.readers`.
+                Empty sentences are skipped.
+            columns: as in `evaluation`.
+
+        Raises:
+            TypeError: if a sentence is something else, or a word or a tag is not a string; the message has their indices.
+            ValueError: if the numbers of words and tags of a sentence differ, or the tagger does not predict a column.
+        """
+        evaluation = self.evaluation(columns)
+        tagged = to_tagged_sentences("sentences", sentences)
+        for (words, tags), prediction in self._predictor().stream(tagged, lambda pair: pair[0]):
+            if words:
+                evaluation.add(words, tags, prediction.tags)
         return evaluation
 
-    def _predict(self, sentences: Sequence[Sequence[str]], batch_tokens: int) -> list[list[str]]:
-        self.model.eval()
-        predictions: list[list[str]] = [[] for _ in sentences]
-        corpus = Corpus.of(((words, [""] * len(words)) for words in sentences), self.vocabulary, self.model.encoder)
-        for bucket in batches(corpus.lengths, batch_tokens):
-            batch = corpus.batch(bucket).to(self.device)
-            rows = self.model.decode(batch.mask, batch.inputs).tolist()
-            for member, row in zip(bucket.members, rows, strict=True):
-                predictions[member] = [self.vocabulary.tags[tag] for tag in row[: len(sentences[member])]]
-        return predictions
+    def _predictor(self, **options: Any) -> Predictor:
+        return Predictor(self.model, self.vocabulary.tags, **options)
+
+    def export(self, path: str | Path) -> "ExportedFiles":
+        """Writes the whole tagger, decoding included, as one graph for use without this class.
+
+        Batch size and sentence length are dynamic. Words are turned into integers outside the graph; what this needs is
+        written to a JSON file beside it, and a script that runs the graph to a Python file. `ExportedTagger` runs it, too.
+
+        Args:
+            path: MODEL.onnx for ONNX, which needs onnx and onnxscript, or MODEL.pt2 for torch.export. The other two files
+                are MODEL.json and MODEL.py.
+
+        Raises:
+            ValueError: if `path` has another ending.
+            MissingExtraError: if a package is missing.
+            OSError: if a file cannot be written.
+        """
+        from linearcore.tagging.export import export_tagger
+
+        return export_tagger(self, path)
+
+    def to_hugging_face(self) -> "tuple[ChainForTokenClassification, PreTrainedTokenizerFast]":
+        """Returns a copy of a tagger with a transformer as Hugging Face model, and its tokenizer; both can be saved.
+
+        Raises:
+            ValueError: if the encoder is not a transformer, or its tokenizer does not show where words start.
+            MissingExtraError: if transformers is not installed.
+        """
+        from linearcore.tagging.hugging_face import from_tagger
+
+        return from_tagger(self)
 
     def save(self, folder: str | Path) -> None:
         """Writes the tagger as safetensors and JSON into `folder`; the folder can be copied to another machine.
@@ -124,6 +236,7 @@ class Tagger:
             KIND,
             settings={
                 "columns": self.columns,
+                "layout": self.layout.to_json(),
                 "encoder": encoder.kind,
                 "model": self.model.settings(),
                 "told": self.metadata,
@@ -147,29 +260,14 @@ class Tagger:
             settings = stored.settings
             encoder = encoder_class(settings["encoder"]).load(folder / "encoder", stored.documents["encoder"])
             vocabulary = Vocabulary.from_json(stored.documents["vocabulary"])
-            model = TaggingModel(encoder, len(vocabulary.tags), **settings["model"])
+            model = TaggingModel(encoder, vocabulary.tags, **settings["model"])
             model.load_state_dict(stored.tensors)
-            tagger = cls(model, vocabulary, settings["columns"], settings["told"])
+            # Earlier versions did not save the layout.
+            layout = Layout.from_json(settings["layout"]) if "layout" in settings else None
+            tagger = cls(model, vocabulary, settings["columns"], settings["told"], layout)
         except (KeyError, TypeError, ValueError, RuntimeError, OSError) as error:
             reason = " ".join(str(error).split())[:200]
             advice = f"train it again, or load it with linearcore {stored.written_by.get('linearcore', 'of that time')}"
             raise StoreError(f"{folder} does not fit this version of linearcore: {reason}; {advice}") from None
         model.eval()
         return tagger.to(device)
-
-
-def _chunks(items: Iterable[Item]) -> Iterator[list[Item]]:
-    """Yields lists of `_CHUNK_SENTENCES` items. If reading fails, the items before the error are still yielded."""
-    chunk: list[Item] = []
-    try:
-        for item in items:
-            chunk.append(item)
-            if len(chunk) == _CHUNK_SENTENCES:
-                yield chunk
-                chunk = []
-    except GeneratorExit:
-        raise
-    except Exception:
-        yield chunk
-        raise
-    yield chunk

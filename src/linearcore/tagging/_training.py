@@ -8,16 +8,15 @@ from typing import Any
 
 import torch
 
-from linearcore._checks import complaint
 from linearcore.runtime import Checkpoint, Interrupt, Progress, is_store
 from linearcore.tagging._corpus import Corpus, TaggedSentence, digest
 from linearcore.tagging._loop import TrainingLoop
 from linearcore.tagging._model import TaggingModel
+from linearcore.tagging._sentences import training_sentences
 from linearcore.tagging._settings import Training
 from linearcore.tagging._tagger import Tagger
 from linearcore.tagging._vocabulary import Vocabulary
-from linearcore.tagging.encoders import BiLSTM, Encoder
-from linearcore.tagging.readers import TagColumns
+from linearcore.tagging.readers import Layout, TagColumns
 
 _ADVICE = "pass --fresh (fresh=True) to start again, or use another --out"
 
@@ -45,6 +44,7 @@ def train(
     settings: Training | None = None,
     *,
     columns: str = "tag",
+    layout: Layout | None = None,
     out: str | Path | None = None,
     device: str = "cpu",
     fresh: bool = False,
@@ -54,10 +54,11 @@ def train(
     """Trains a tagger; with `out`, saves it, and resumes an interrupted run with the same arguments.
 
     Args:
-        sentences: training sentences as (words, tags).
+        sentences: training sentences: pairs (words, tags), or dicts with "tokens" and "tags".
         dev: validation sentences, for early stopping and the choice of the best epoch.
         settings: training settings; None uses the defaults of `Training`.
         columns: the tag columns, in the syntax of `--tag`; saved with the tagger.
+        layout: the format of the training files, saved with the tagger, so `tag predict` refuses other formats.
         out: folder for the tagger and, during training, for the checkpoint.
         device: torch device.
         fresh: ignore what `out` contains and start again.
@@ -65,80 +66,54 @@ def train(
         progress: an open progress display; None opens a new one.
 
     Raises:
-        ValueError: if there are no words, a sentence has different numbers of words and tags, or `out` contains a tagger or
-            a checkpoint with other settings or data.
+        TypeError: if a sentence is neither, or a word or a tag is not a string.
+        ValueError: if there are no words, a sentence has different numbers of words and tags, `out` contains a tagger or
+            a checkpoint with other settings or data, or another run is active in `out`.
+        OSError: if `out` cannot be written, for example because the disk is full; the last checkpoint stays valid.
         StoppedError: after SIGINT or SIGTERM, when the checkpoint is saved.
     """
     settings = (settings or Training()).with_defaults()
     folder = None if out is None else Path(out)
-    _check(sentences, dev)
+    sentences, dev = training_sentences("sentences", sentences), training_sentences("dev", dev)
+    vocabulary = Vocabulary.of(sentences)
+    if settings.inflate is not None:
+        vocabulary = vocabulary.inflate(settings.inflate, len(TagColumns.parse(columns).indices))
+    settings, note = settings.with_constraints(vocabulary.tags, sentences, dev)
     saved_settings = settings.to_json()
     # Compilation does not change the result, so a run may be resumed with or without it.
     key_settings = {name: value for name, value in saved_settings.items() if name != "compiled"}
     key = {"settings": key_settings, "train": digest(sentences), "dev": digest(dev), "tag": columns}
     checkpoint = None if folder is None else Checkpoint(folder, "training run of a tagger", key, _ADVICE)
-    if checkpoint is not None and fresh:
-        checkpoint.remove()
-    elif checkpoint is not None and is_store(checkpoint.out):
-        return _load_finished(checkpoint, device)
-    with torch.random.fork_rng(devices=[torch.device(device)] if torch.device(device).type == "cuda" else []):
+    lock = nullcontext() if checkpoint is None else checkpoint.lock()
+    cuda = [torch.device(device)] if torch.device(device).type == "cuda" else []
+    with lock, torch.random.fork_rng(devices=cuda):
+        if checkpoint is not None and fresh:
+            checkpoint.remove()
+        elif checkpoint is not None and is_store(checkpoint.out):
+            return _load_finished(checkpoint, device)
         torch.manual_seed(settings.seed)
-        vocabulary = Vocabulary.of(sentences)
-        if settings.inflate is not None:
-            vocabulary = vocabulary.inflate(settings.inflate, len(TagColumns.parse(columns).indices))
-        encoder = make_encoder(vocabulary, settings)
-        model = TaggingModel(encoder, len(vocabulary.tags), **settings.head_options())
-        tagger = Tagger(model.to(device), vocabulary, columns, {"training": saved_settings, "key": key})
+        encoder = settings.make_encoder(vocabulary)
+        model = TaggingModel(encoder, vocabulary.tags, **settings.head_options())
+        tagger = Tagger(model.to(device), vocabulary, columns, {"training": saved_settings, "key": key}, layout)
         corpora = [Corpus.of(part, vocabulary, encoder) for part in (sentences, dev)]
         loop = TrainingLoop(tagger, settings, corpora[0], corpora[1], checkpoint, save_every)
         resumed = loop.resume()
         with Progress() if progress is None else nullcontext(progress) as display, Interrupt() as interrupt:
+            if note is not None:
+                display.print(note)
             if resumed is not None:
                 best = "" if loop.state.best < 0 else f"; best validation accuracy so far {loop.state.best:.2f} %"
                 display.print(f"resuming in epoch {resumed[0]} after {resumed[1]} batches{best}")
             loop.train_epochs(display, interrupt)
-    tagger.metadata |= {"history": loop.state.history, "dev_accuracy": loop.state.best}
-    if checkpoint is not None:
-        tagger.save(checkpoint.out)
-        checkpoint.remove()
-    return TrainingResult(tagger, loop.state.history, resumed)
-
-
-def make_encoder(vocabulary: Vocabulary, settings: Training) -> Encoder:
-    """Returns a new encoder for the settings."""
-    if settings.kind == BiLSTM.kind:
-        return BiLSTM(
-            vocabulary.words,
-            vocabulary.counts,
-            characters=settings.characters,
-            embedding=settings.embedding,
-            hidden=settings.hidden,
-            layers=settings.layers,
-            dropout=settings.dropout,
-            buckets=_buckets(len(vocabulary.words)),
-        )
-    from linearcore.tagging.encoders import TransformerEncoder
-
-    return TransformerEncoder.from_pretrained(settings.path)
-
-
-def _check(sentences: Sequence[TaggedSentence], dev: Sequence[TaggedSentence]) -> None:
-    for name, part in (("sentences", sentences), ("dev", dev)):
-        if not any(len(words) for words, _ in part):
-            raise ValueError(complaint(name, "have words", "none", "pass tagged sentences"))
-        for index, (words, tags) in enumerate(part):
-            if len(words) != len(tags):
-                got = f"{len(words)} words and {len(tags)} tags in sentence {index}"
-                raise ValueError(complaint(name, "have a tag for each word", got, "correct this sentence"))
+        tagger.metadata |= {"history": loop.state.history, "dev_accuracy": loop.state.best}
+        if checkpoint is not None:
+            tagger.save(checkpoint.out)
+            checkpoint.remove()
+        return TrainingResult(tagger, loop.state.history, resumed)
 
 
 def _load_finished(checkpoint: Checkpoint, device: str) -> TrainingResult:
     """Loads the tagger in the folder; raises if it was trained with other settings or data."""
-    tagger = Tagger.load(checkpoint.out, device)
+    tagger = checkpoint.load_finished(lambda folder: Tagger.load(folder, device))
     checkpoint.require_same("a finished tagger", tagger.metadata.get("key", {}))
     return TrainingResult(tagger, tagger.metadata["history"], resumed=None, was_finished=True)
-
-
-def _buckets(words: int) -> int:
-    """Returns the size of the spelling table: about the number of different prefixes and suffixes, between 2¹⁰ and 2¹⁶."""
-    return min(2**16, max(2**10, 1 << (8 * words - 1).bit_length()))

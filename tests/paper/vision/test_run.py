@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from linearcore.losses.baselines import EarlyLearning, generalized_cross_entropy
-from linearcore_paper.vision import Recipe, Run
+from linearcore_paper.vision import Recipe, Run, train_many
 from tests.paper.vision.toy_images import CLASSES, LOSS, SHORT, same_weights, toy, without_time
 
 DATA, TEST = toy(70), toy(41, seed=1)
@@ -122,6 +122,32 @@ def test_images_of_one_channel_and_other_sizes_do():
     grey = toy(40, side=12)
     grey = replace(grey, images=grey.images[:, :1, :, :9].contiguous())
     assert done(Run(grey, LOSS, SHORT, test=grey)).history[-1]["test_accuracy"] >= 0
+
+
+def test_a_folder_has_one_run_at_a_time(tmp_path):
+    out = tmp_path / "run"
+    options = {"loss_name": "ce", "out": out}
+    first = Run(DATA, LOSS, SHORT, **options)
+    first.epoch()
+    first.save()
+    for fresh in (False, True):
+        with pytest.raises(ValueError, match="`out` must be used by one run at a time"):
+            Run(DATA, LOSS, SHORT, fresh=fresh, **options).epoch()
+    first.close()
+    second = Run(DATA, LOSS, SHORT, **options)
+    second.prepare()
+    assert second.resumed == (2, 0)
+    with pytest.raises(ValueError, match="`out` must be used by one run at a time"):
+        first.epoch()
+    with pytest.raises(ValueError, match="`out` must be used by one run at a time"):
+        train_many([Run(DATA, LOSS, SHORT, **options)])
+    done(second)
+    assert not (out / ".lock").exists()
+    assert Run(DATA, LOSS, SHORT, **options).is_done
+    (out / "linearcore.json").write_text("{")
+    with pytest.raises(ValueError, match="fresh=True"):
+        Run(DATA, LOSS, SHORT, **options)
+    assert done(Run(DATA, LOSS, SHORT, fresh=True, **options)).resumed is None
 
 
 def test_after_the_end_nothing_more_can_be_done():

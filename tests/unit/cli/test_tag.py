@@ -143,20 +143,20 @@ def test_on_a_terminal_a_redirected_file_holds_the_tags_and_the_screen_the_progr
 def test_predict_knows_where_the_tags_go(files, tmp_path, capsys, monkeypatch):
     folder, test = files
     (tmp_path / "words.txt").write_text("lamdoro\ntikselit\n\nbranmorum\n")
-    assert run("predict", folder / "model", tmp_path / "words.txt") == 0
+    assert run("predict", folder / "model", tmp_path / "words.txt", "--format", "columns") == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split("\t")[0] for line in lines] == ["lamdoro", "tikselit", "", "branmorum", ""]
     assert all(line.split("\t")[1].split(" ")[0] in {"NOUN", "VERB"} for line in lines if line)
     (tmp_path / "two.txt").write_text("lamdoro\tA\ntikselit\tB\n\n" * 20)
     assert run("train", "--train", tmp_path / "two.txt", "--out", tmp_path / "two", *QUICK) == 0
     capsys.readouterr()
-    assert run("predict", tmp_path / "two", test) == 2
+    assert run("predict", tmp_path / "two", test, "--format", "conllu") == 2
     out, err = capsys.readouterr()
-    assert out == "" and "`tag` must name a column of CoNLL-U, got last, from training; " in err
-    assert run("predict", tmp_path / "two", test, "--tag", "xpos") == 0
+    assert out == "" and "`tag` must name a column of CoNLL-U after the form, got last; " in err
+    assert run("predict", tmp_path / "two", test, "--tag", "xpos", "--format", "conllu") == 0
     rows = [line.split("\t") for line in capsys.readouterr().out.splitlines() if line and line[0] != "#"]
     assert {row[4] for row in rows} <= {"A", "B"} and {row[3] for row in rows} == {"NOUN", "VERB"}
-    assert run("predict", folder / "model", tmp_path / "words.txt", "--tag", "7") == 2
+    assert run("predict", folder / "model", tmp_path / "words.txt", "--tag", "7", "--format", "columns") == 2
     assert "`columns` must be among the file's 1 columns, or the next one, got 7" in capsys.readouterr().err
 
 

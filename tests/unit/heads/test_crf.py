@@ -102,9 +102,9 @@ def test_decoding(case: Case, batch_first: bool, k: int) -> None:
     head, num_tags = head_of(case, batch_first), case.emissions.shape[-1]
     emissions, mask = turned(case.emissions, batch_first), turned(case.mask, batch_first)
     tags, scores = head.viterbi(emissions, mask)
-    best_tags, best_scores = head.kbest(emissions, k, mask)
+    best_tags, best_scores = head.kbest(emissions, mask, k=k)
     assert tags.shape == mask.shape and best_tags.shape == (k, *mask.shape) and best_scores.shape == (k, case.mask.shape[1])
-    torch.testing.assert_close(head.beam(emissions, num_tags, mask)[1], scores)
+    torch.testing.assert_close(head.beam(emissions, mask, width=num_tags)[1], scores)
     lists = head.decode(emissions, mask)
     assert [len(one) for one in lists] == case.mask.sum(0).tolist()
     for row, (one, score) in enumerate(zip(lists, scores.tolist(), strict=True)):
@@ -307,7 +307,7 @@ def test_no_chains_and_no_positions(batch_first: bool, length: int, batch: int) 
         assert head.decode(emissions, mask) == [[]] * batch
         assert head.marginals(emissions, mask).shape == emissions.shape
         assert head.viterbi(emissions, mask)[0].shape == tags.shape
-        assert head.kbest(emissions, 2, mask)[0].shape == (2, *tags.shape)
+        assert head.kbest(emissions, mask, k=2)[0].shape == (2, *tags.shape)
 
 
 @pytest.mark.parametrize("scale", (1.0, 1e4))

@@ -121,8 +121,8 @@ def test_emissions_and_masks(head_type: type[ChainHead], given: Given, error: ty
         lambda: head.confidence(emissions, mask, tags),
         lambda: head.confidence(emissions, mask),
         lambda: head.viterbi(emissions, mask),
-        lambda: head.beam(emissions, 2, mask),
-        lambda: head.kbest(emissions, 2, mask),
+        lambda: head.beam(emissions, mask, width=2),
+        lambda: head.kbest(emissions, mask, k=2),
         lambda: head.decode(emissions, mask),
     ]
     if isinstance(head, ChainCRF):
@@ -187,8 +187,8 @@ def test_constraints_that_leave_no_path(head_type: type[ChainHead]) -> None:
         lambda: head(EMISSIONS, TAGS, mask),
         lambda: head(EMISSIONS, TAGS.masked_fill(mask == 0, -100)),
         lambda: head.viterbi(EMISSIONS, mask),
-        lambda: head.beam(EMISSIONS, 2, mask),
-        lambda: head.kbest(EMISSIONS, 2, mask),
+        lambda: head.beam(EMISSIONS, mask, width=2),
+        lambda: head.kbest(EMISSIONS, mask, k=2),
         lambda: head.decode(EMISSIONS, mask),
         lambda: head.confidence(EMISSIONS, mask),
     ):
@@ -362,10 +362,24 @@ def test_counts(head_type: type[ChainHead], number: object) -> None:
     got = repr(number) if isinstance(number, int | float) else type(number).__name__
     for name, decode, example in (("k", head.kbest, 5), ("width", head.beam, 16)):
         with pytest.raises(ValueError, match=f"`{name}` must be a positive integer, got {got}; for example {example}"):
-            decode(EMISSIONS, number)
+            decode(EMISSIONS, **{name: number})
     if number is not None:
         with pytest.raises(ValueError, match="`width` must be a positive integer"):
             head.decode(EMISSIONS, width=number)
+
+
+@every_head
+def test_counts_by_position(head_type: type[ChainHead]) -> None:
+    """Earlier versions had `k` and `width` where the other decoders have `mask`."""
+    head = head_type(NUM_TAGS)
+    for name, decode in (("k", head.kbest), ("width", head.beam)):
+        for arguments in ((EMISSIONS, 5), (EMISSIONS, 5, MASK), (EMISSIONS, MASK, 5)):
+            with pytest.raises(TypeError, match=f"`{name}` must be passed by name, got 5.* `{name}=5`"):
+                decode(*arguments)
+        with pytest.raises(TypeError, match=f"required keyword-only argument: '{name}'"):
+            decode(EMISSIONS, MASK)
+        with pytest.raises(TypeError, match="`mask` must be a torch tensor, got int"):
+            decode(EMISSIONS, 5, **{name: 5})
 
 
 @every_head

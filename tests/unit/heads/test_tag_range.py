@@ -47,8 +47,8 @@ def test_the_sampled_loss_refuses_it_too() -> None:
 
 DECODERS = {
     "viterbi": lambda head, given, mask: head.viterbi(given, mask),
-    "beam": lambda head, given, mask: head.beam(given, 2, mask),
-    "kbest": lambda head, given, mask: head.kbest(given, 2, mask),
+    "beam": lambda head, given, mask: head.beam(given, mask, width=2),
+    "kbest": lambda head, given, mask: head.kbest(given, mask, k=2),
 }
 BY_DECODER = pytest.mark.parametrize("decode", DECODERS.values(), ids=DECODERS)
 

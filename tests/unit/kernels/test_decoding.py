@@ -221,3 +221,26 @@ def test_emissions_may_lie_in_memory_as_they_like(decode) -> None:
     turned_chain = case.chain._replace(transitions=case.chain.transitions.t().contiguous().t())
     for found, expected in zip(decode(turned, turned_chain, where), right, strict=True):
         assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("length", [1, 2, 7])
+def test_one_sequence_is_decoded_as_in_a_batch(length, dtype):
+    generator = torch.Generator().manual_seed(length)
+    for num_tags in (1, 2, 12):
+        scores = [
+            torch.randn(*size, generator=generator, dtype=dtype) for size in ((num_tags,), (num_tags,) * 2, (num_tags,))
+        ]
+        scores[1][0, -1] = -math.inf if num_tags > 1 else 0.0
+        chain, emissions = Chain(*scores), torch.randn(length, 3, num_tags, generator=generator, dtype=dtype)
+        emissions[0, 2] = math.nan
+        mask = torch.ones(length, 3, dtype=torch.bool)
+        tags, totals = viterbi(emissions, chain, Sites.of(mask))  # As if some positions were masked.
+        full_tags, full_totals = viterbi(emissions, chain, Sites.of(mask, is_full=True))
+        assert torch.equal(full_tags, tags) and torch.equal(full_totals[:2], totals[:2])
+        for row in range(3):
+            sites = Sites.of(mask[:, :1], is_full=True)
+            own_tags, own_total = viterbi(emissions[:, row : row + 1], chain, sites)
+            assert torch.equal(own_tags, tags[:, row : row + 1])
+            torch.testing.assert_close(own_total, totals[row : row + 1], rtol=0, atol=0, equal_nan=True)
+            assert own_tags.dtype == tags.dtype and own_total.dtype == totals.dtype

@@ -111,8 +111,8 @@ def test_order_and_division_into_sentences_do_not_matter_to_words(evaluation):
 def test_json(evaluation):
     found = evaluation.to_json()
     assert json.loads(json.dumps(found, allow_nan=False)) == found
-    keys = ["accuracy", "tokens", "sentences", "known", "unknown", "unseen_tags", "tags", "confusions", "entities"]
-    assert list(found) == keys
+    counts = ["accuracy", "tokens", "sentences", "known", "unknown", "unseen_tags"]
+    assert list(found) == [*counts, "columns", "universal_features", "features", "tags", "confusions", "entities"]
     assert found["accuracy"] == evaluation.accuracy and found["tokens"] == len(flat(0))
     assert found["sentences"] == {"count": 200, "accuracy": evaluation.sentences.accuracy}
     assert found["unknown"] == {"count": evaluation.unknown.count, "accuracy": evaluation.unknown.accuracy}

@@ -95,3 +95,18 @@ def test_entities():
 def test_message_without_words():
     with pytest.raises(ValueError, match="`evaluation` must have a sentence"):
         evaluation_report(Evaluation())
+
+
+def test_columns_and_features():
+    evaluation = Evaluation(columns="upos+feats")
+    evaluation.add(["a", "b"], ["NOUN Case=Nom", "VERB _"], ["NOUN Case=Acc", "VERB _"])
+    cells = rows(printed(evaluation))
+    columns = [["upos", "100.00", "2"], ["feats", "50.00", "2"], ["universal feats", "50.00", "2"], ["all", "50.00", "2"]]
+    assert [row for row in cells if len(row) == 3][:4] == columns
+    assert ["Case", "0.00", "0.00", "0.00", "1"] in cells
+
+
+def test_no_table_of_columns_for_one_column():
+    evaluation = Evaluation(columns="upos")
+    evaluation.add(["a"], ["A"], ["A"])
+    assert "Columns" not in printed(evaluation) and "Features" not in printed(evaluation)

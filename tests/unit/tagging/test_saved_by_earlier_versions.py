@@ -6,6 +6,7 @@ import pytest
 
 from linearcore.runtime import StoreError
 from linearcore.tagging import StoppedError, Tagger, Training, train
+from linearcore.tagging.readers import Layout
 from tests.tagged_text import sentences
 
 SAVED = Path(__file__).parents[2] / "saved" / "tagger"
@@ -16,6 +17,8 @@ SHORT = Training(epochs=2, batch_tokens=64, embedding=4, hidden=4)
 def test_a_tagger_of_an_earlier_version_is_read():
     tagger = Tagger.load(SAVED)
     assert "unary" not in json.loads((SAVED / "linearcore.json").read_text())["settings"]["model"]
+    assert "layout" not in json.loads((SAVED / "linearcore.json").read_text())["settings"]
+    assert tagger.layout == Layout("conllu", "upos")
     assert tagger.columns == "upos" and tagger.metadata == {"note": "saved by an earlier version"}
     assert tagger.tag(["a", "dog", "sees"]) == ["DET", "NOUN", "VERB"]
     assert (tagger.model.head.unary, tagger.model.head.rank, tagger.model.head.form.name) == (0.0, 1, "logodds")

@@ -29,6 +29,8 @@ def test_json_has_the_keys_of_earlier_versions():
     [
         ({"loss": "mse"}, "`loss` must be one of"),
         ({"encoder": "gru"}, "`encoder` must be bilstm or transformer:PATH, got 'gru'"),
+        ({"encoder": "bilstm:"}, "`encoder` must be bilstm or transformer:PATH, got 'bilstm:'"),
+        ({"encoder": "my-transformer:x"}, "`encoder` must be bilstm or transformer:PATH"),
         ({"encoder": "transformer:"}, "`encoder` must be bilstm or transformer:PATH"),
         ({"precision": "fp8"}, "`precision` must be one of 'auto', 'fp32', 'bf16', got 'fp8'"),
         ({"optimizer": "lion"}, "`optimizer` must be one of 'adam', 'sgd'"),

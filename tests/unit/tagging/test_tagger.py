@@ -10,7 +10,7 @@ from linearcore.tagging import Tagger
 from linearcore.tagging._model import TaggingModel
 from linearcore.tagging._vocabulary import Vocabulary
 from linearcore.tagging.encoders import BiLSTM
-from linearcore.tagging.readers import ReaderError, Sentence
+from linearcore.tagging.readers import Layout, ReaderError, Sentence
 from tests.tagged_text import sentences
 
 DATA = sentences(60)
@@ -48,15 +48,17 @@ def test_any_word_can_be_tagged():
 
 
 def test_one_string_is_no_sentence():
-    with pytest.raises(TypeError, match="`words` must be a list of words, got a string; split it"):
+    with pytest.raises(TypeError, match=r"`words` must have words in a list, got the string .a dog. .*; split it"):
         make().tag("a dog")
 
 
 @pytest.mark.parametrize("loss", ["lc", "crf", "ce"])
 def test_saved_and_loaded(tmp_path, loss):
     tagger = make(loss)
+    tagger.layout = Layout("jsonl", "ner")
     tagger.save(tmp_path)
     twin = Tagger.load(tmp_path)
+    assert twin.layout == tagger.layout
     data = [words for words, _ in DATA]
     assert list(twin.tag_all(data)) == list(tagger.tag_all(data))
     assert (twin.columns, twin.metadata, twin.vocabulary) == (tagger.columns, tagger.metadata, tagger.vocabulary)

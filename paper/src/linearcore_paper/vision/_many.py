@@ -25,32 +25,41 @@ def train_many(runs: Sequence[Run], *, save_every: float = 300.0, progress: Prog
         The results, in the order of `runs`.
 
     Raises:
-        ValueError: if two runs would write to one folder.
+        ValueError: if two runs would write to one folder, or another run is active in one.
         StoppedError: after SIGINT or SIGTERM, when every run that has a folder is saved.
     """
     folders = [run.out.resolve() for run in runs if run.out is not None]
     if len(set(folders)) < len(folders):
         raise ValueError(complaint("runs", "have different folders", "two equal ones", "pass a different `out` for each"))
-    with Progress() if progress is None else nullcontext(progress) as display, Interrupt() as interrupt:
-        active = [run for run in runs if not run.is_done]
-        _resume(active, display)
-        steps = sum((run.recipe.epochs - run.state.epoch) * run.steps - run.state.step for run in active)
-        last_save = time.monotonic()
-        with display.part("training", total=steps) as part:
-            while active:
-                _steps(active, part, interrupt)
-                for run in active:
-                    run.evaluate()
-                for run in active:
-                    run.finish()
-                    _report(run, display, part, is_alone=len(runs) == 1)
-                active = [run for run in active if not run.is_done]
-                if time.monotonic() - last_save >= save_every:
-                    for run in active:
-                        run.save()
-                    last_save = time.monotonic()
-            part.describe("training")
+    try:
+        with Progress() if progress is None else nullcontext(progress) as display, Interrupt() as interrupt:
+            _train(runs, save_every, display, interrupt)
+    finally:
+        for run in runs:
+            run.close()
     return [run.result() for run in runs]
+
+
+def _train(runs: Sequence[Run], save_every: float, display: Progress, interrupt: Interrupt) -> None:
+    """Trains the runs that are not finished, epoch by epoch."""
+    active = [run for run in runs if not run.is_done]
+    _resume(active, display)
+    steps = sum((run.recipe.epochs - run.state.epoch) * run.steps - run.state.step for run in active)
+    last_save = time.monotonic()
+    with display.part("training", total=steps) as part:
+        while active:
+            _steps(active, part, interrupt)
+            for run in active:
+                run.evaluate()
+            for run in active:
+                run.finish()
+                _report(run, display, part, is_alone=len(runs) == 1)
+            active = [run for run in active if not run.is_done]
+            if time.monotonic() - last_save >= save_every:
+                for run in active:
+                    run.save()
+                last_save = time.monotonic()
+        part.describe("training")
 
 
 def _resume(runs: Sequence[Run], display: Progress) -> None:

@@ -71,7 +71,8 @@ class Run:
         keep_weights: save the last weights in `out`.
 
     Raises:
-        ValueError: if arguments are invalid, `out` is a file or contains another run, or `loss_name` is missing.
+        ValueError: if arguments are invalid, `out` is a file or contains another run, or `loss_name` is missing. At the
+            first epoch also if another run is active in `out`.
 
     Example:
         >>> pixels = torch.randint(0, 255, (8, 1, 8, 8), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
@@ -115,10 +116,11 @@ class Run:
         self._metrics: dict[str, Tensor] = {}
         self._scores: Tensor | None = None
         self._result: Trained | None = None
-        if self._checkpoint is not None and fresh:
-            self._checkpoint.remove()
-        elif self._checkpoint is not None and is_store(self._checkpoint.out):
-            self._result = replace(Trained.load(self._checkpoint.out, self.device), was_finished=True)
+        self._lock = None if self._checkpoint is None else self._checkpoint.lock()
+        self._fresh = fresh
+        if self._checkpoint is not None and not fresh and is_store(self._checkpoint.out):
+            result = self._checkpoint.load_finished(lambda folder: Trained.load(folder, self.device))
+            self._result = replace(result, was_finished=True)
             self._checkpoint.require_same("a finished run", self._result.key)
 
     @property
@@ -237,9 +239,31 @@ class Run:
         return scores
 
     def prepare(self) -> None:
-        """Builds the network and restores a checkpoint, if any; a second call does nothing."""
-        if self._stepper is not None or self._result is not None:
+        """Builds the network and restores a checkpoint, if any; a second call does nothing.
+
+        Raises:
+            ValueError: if another run is active in `out`.
+        """
+        if self._result is not None:
             return
+        if self._lock is not None:
+            self._lock.acquire()
+        if self._stepper is not None:
+            return
+        try:
+            self._build()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Frees the folder for other runs. A run that ends does this itself; `prepare` takes the folder again."""
+        if self._lock is not None:
+            self._lock.release()
+
+    def _build(self) -> None:
+        if self._checkpoint is not None and self._fresh:
+            self._checkpoint.remove()
         self._data = self._data.to(self.device)
         self._eval_sets = {split: None if data is None else data.to(self.device) for split, data in self._eval_sets.items()}
         loss = SampleLoss(self._loss, self.device)
@@ -303,6 +327,7 @@ class Run:
             self._checkpoint.remove()
         # Release the graph and its memory for other runs.
         self._stepper, self._metrics = None, {}
+        self.close()
 
     def _make_key(self) -> dict[str, Any]:
         splits = {split: None if data is None else data.digest for split, data in self._eval_sets.items()}

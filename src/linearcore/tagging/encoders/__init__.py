@@ -1,15 +1,29 @@
-"""Encoders that compute hidden states of words: `BiLSTM`, `TransformerEncoder`, and their base class `Encoder`."""
+"""Encoders that compute hidden states of words: `BiLSTM`, `TransformerEncoder`, and their base class `Encoder`.
 
-from typing import TYPE_CHECKING, Any
+To add an encoder, write a subclass of `Encoder` in a file of its own and add it to `ENCODERS`. `spelling` and
+`cut_into_rows` compute the inputs of the two encoders without torch.
+"""
 
 from linearcore._checks import one_of
 from linearcore.tagging.encoders._bilstm import BiLSTM
+from linearcore.tagging.encoders._cutting import cut_into_rows
 from linearcore.tagging.encoders._encoder import Encoder, WordFeatures
+from linearcore.tagging.encoders._spelling import spelling
+from linearcore.tagging.encoders._transformer import TransformerEncoder
 
-if TYPE_CHECKING:
-    from linearcore.tagging.encoders._transformer import TransformerEncoder
+__all__ = [
+    "ENCODERS",
+    "BiLSTM",
+    "Encoder",
+    "TransformerEncoder",
+    "WordFeatures",
+    "cut_into_rows",
+    "encoder_class",
+    "spelling",
+]
 
-__all__ = ["BiLSTM", "Encoder", "TransformerEncoder", "WordFeatures", "encoder_class"]
+#: The encoders by name, on the command line and in saved models. The modules import optional packages on first use.
+ENCODERS: dict[str, type[Encoder]] = {encoder.kind: encoder for encoder in (BiLSTM, TransformerEncoder)}
 
 
 def encoder_class(kind: str) -> type[Encoder]:
@@ -18,15 +32,5 @@ def encoder_class(kind: str) -> type[Encoder]:
     Raises:
         ValueError: if the name is unknown.
     """
-    one_of("encoder", kind, ("bilstm", "transformer"))
-    encoder: type[Encoder] = BiLSTM if kind == BiLSTM.kind else __getattr__("TransformerEncoder")
-    return encoder
-
-
-def __getattr__(name: str) -> Any:
-    # transformers is an optional dependency and takes seconds to import.
-    if name == "TransformerEncoder":
-        from linearcore.tagging.encoders._transformer import TransformerEncoder
-
-        return TransformerEncoder
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    one_of("encoder", kind, ENCODERS)
+    return ENCODERS[kind]

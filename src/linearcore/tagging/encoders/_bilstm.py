@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from linearcore._checks import complaint
+from linearcore.tagging._vocabulary import Vocabulary
 from linearcore.tagging.encoders._encoder import Encoder, WordFeatures
 from linearcore.tagging.encoders._spelling import FEATURES, spelling
 
@@ -49,6 +50,10 @@ class BiLSTM(Encoder):
     """
 
     kind = "bilstm"
+    settings = ("characters", "embedding", "hidden", "layers", "dropout")
+    default_lr, default_batch_tokens, default_epochs = 3e-3, 800, 12
+    has_few_shapes = True
+    input_axes: ClassVar = {"words": ("batch", "length"), "spelling": ("batch", "length")}
     hiding: Tensor
 
     def __init__(
@@ -92,6 +97,10 @@ class BiLSTM(Encoder):
         hiding = torch.tensor(probabilities) if counts is not None else torch.zeros(len(words) + _FIRST_WORD)
         self.register_buffer("hiding", hiding)
 
+    @classmethod
+    def from_settings(cls, vocabulary: Vocabulary, path: str = "", **settings: Any) -> Self:
+        return cls(vocabulary.words, vocabulary.counts, buckets=_num_buckets(len(vocabulary.words)), **settings)
+
     def featurize(self, words: Sequence[str]) -> WordFeatures:
         word_ids = torch.tensor([self._word_ids.get(word, UNKNOWN) for word in words], dtype=torch.int32)
         if self.spelling is None:
@@ -128,9 +137,19 @@ class BiLSTM(Encoder):
     def save(self, folder: Path) -> dict[str, Any]:
         return dict(self._settings)
 
+    def lookup(self) -> dict[str, Any]:
+        """Returns the words from `first_word` on, the number of unknown words, and the buckets; None without spelling."""
+        buckets = None if self.spelling is None else self.buckets
+        return {"words": list(self._word_ids), "first_word": _FIRST_WORD, "unknown": UNKNOWN, "buckets": buckets}
+
     @classmethod
     def load(cls, folder: Path, settings: dict[str, Any]) -> Self:
         return cls(**settings)
+
+
+def _num_buckets(num_words: int) -> int:
+    """Returns the size of the spelling table: about the number of different prefixes and suffixes, between 2¹⁰ and 2¹⁶."""
+    return min(2**16, max(2**10, 1 << (8 * num_words - 1).bit_length()))
 
 
 def _pad(rows: Sequence[Tensor], length: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""Splits sentences of sub-words into rows of at most the maximum length of a transformer."""
+"""Rows of sub-words as tensors, and batches of them."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -22,32 +22,13 @@ class Rows(NamedTuple):
     places: Tensor
 
 
-def cut_into_rows(
-    pieces: Sequence[Sequence[int]], before: Sequence[int], after: Sequence[int], max_tokens: int | None
-) -> Rows:
-    """Splits a sentence at word boundaries into rows and adds special tokens to each row.
-
-    Args:
-        pieces: the sub-words of each word, at least one per word.
-        before, after: special tokens around each row.
-        max_tokens: maximum number of sub-words of a row without special tokens; None is no limit. A word with more
-            sub-words is truncated.
+def to_tensors(rows: Sequence[Sequence[int]], places: Sequence[tuple[int, int]]) -> Rows:
+    """Returns the result of `cut_into_rows` as tensors.
 
     Example:
-        >>> rows = cut_into_rows([[5], [6, 7], [8]], before=[1], after=[2], max_tokens=3)
-        >>> rows.numbers.tolist(), rows.lengths.tolist(), rows.places.tolist()
-        ([1, 5, 6, 7, 2, 1, 8, 2], [5, 3], [[0, 1], [0, 2], [1, 1]])
+        >>> to_tensors([[1, 5, 2], [1, 8, 2]], [(0, 1), (1, 1)]).lengths
+        tensor([3, 3], dtype=torch.int32)
     """
-    rows: list[list[int]] = [list(before)]
-    places = []
-    for piece in pieces:
-        piece = piece[:max_tokens]
-        if max_tokens is not None and len(rows[-1]) - len(before) + len(piece) > max_tokens:
-            rows[-1] += after
-            rows.append(list(before))
-        places.append((len(rows) - 1, len(rows[-1])))
-        rows[-1] += piece
-    rows[-1] += after
     return Rows(
         torch.tensor([number for row in rows for number in row], dtype=torch.int32),
         torch.tensor([len(row) for row in rows], dtype=torch.int32),
@@ -59,7 +40,7 @@ def collate_rows(sentences: Sequence[Rows], length: int, padding: int) -> dict[s
     """Pads the rows of a batch and computes the index of each word's first sub-word.
 
     Args:
-        sentences: results of `cut_into_rows`.
+        sentences: results of `to_tensors`.
         length: number of words L to which sentences are padded.
         padding: id of the padding token.
 
@@ -68,7 +49,7 @@ def collate_rows(sentences: Sequence[Rows], length: int, padding: int) -> dict[s
         at padding.
 
     Example:
-        >>> rows = cut_into_rows([[5], [6, 7], [8]], before=[1], after=[2], max_tokens=3)
+        >>> rows = to_tensors([[1, 5, 6, 7, 2], [1, 8, 2]], [(0, 1), (0, 2), (1, 1)])
         >>> collate_rows([rows, rows], length=3, padding=0)["index"]
         tensor([[ 1,  2,  6],
                 [11, 12, 16]])

@@ -1,4 +1,7 @@
-"""Spelling features of a word: hashed prefixes, suffixes and shape."""
+"""Spelling features of a word: hashed prefixes, suffixes and shape.
+
+This file is also part of the script that `Tagger.export` writes, so it imports the standard library only.
+"""
 
 import zlib
 from functools import lru_cache

@@ -1,8 +1,9 @@
 """Pre-trained Hugging Face transformer as an encoder."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -10,8 +11,10 @@ from torch import Tensor
 from linearcore._checks import complaint
 from linearcore._extras import require
 from linearcore.tagging._pretrained import empty_encoder, one_line_errors, pretrained_encoder, pretrained_tokenizer
+from linearcore.tagging._vocabulary import Vocabulary
+from linearcore.tagging.encoders._cutting import cut_into_rows
 from linearcore.tagging.encoders._encoder import Encoder, WordFeatures
-from linearcore.tagging.encoders._rows import Rows, collate_rows, cut_into_rows
+from linearcore.tagging.encoders._rows import Rows, collate_rows, to_tensors
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -38,6 +41,12 @@ class TransformerEncoder(Encoder):
     """
 
     kind = "transformer"
+    takes_path = True
+    # Fine-tuning needs a smaller learning rate and fewer epochs than training from scratch.
+    default_lr, default_batch_tokens, default_epochs = 1e-4, 1600, 4
+    input_axes: ClassVar = {
+        "input_ids": ("rows", "pieces"), "attention_mask": ("rows", "pieces"), "index": ("batch", "length"),
+    }  # fmt: skip
 
     def __init__(
         self, model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerFast", *, max_length: int | None = None
@@ -69,11 +78,18 @@ class TransformerEncoder(Encoder):
         """
         return cls(pretrained_encoder(path), pretrained_tokenizer(path), max_length=max_length)
 
+    @classmethod
+    def from_settings(cls, vocabulary: Vocabulary, path: str = "", **settings: Any) -> Self:
+        return cls.from_pretrained(path, **settings)
+
     def featurize(self, words: Sequence[str]) -> WordFeatures:
         """Returns the token ids of all rows, the lengths of the rows, and the position of each word's first sub-word."""
-        pieces = self._pieces(words)
-        max_tokens = None if self.max_length is None else self.max_length - len(self._before) - len(self._after)
-        return tuple(cut_into_rows(pieces, self._before, self._after, max_tokens))
+        return tuple(to_tensors(*cut_into_rows(self._pieces(words), self._before, self._after, self._max_tokens)))
+
+    @property
+    def _max_tokens(self) -> int | None:
+        """Sub-words per row without special tokens."""
+        return None if self.max_length is None else self.max_length - len(self._before) - len(self._after)
 
     def _pieces(self, words: Sequence[str]) -> list[list[int]]:
         """Returns the sub-words of each word, at least one per word."""
@@ -90,8 +106,12 @@ class TransformerEncoder(Encoder):
 
     def collate(self, sentences: Sequence[WordFeatures], length: int) -> dict[str, Tensor]:
         """Returns `input_ids` and `attention_mask` (rows, sub-words), and the `index` (B, length) of first sub-words."""
+        return collate_rows([Rows(*sentence) for sentence in sentences], length, self._padding)
+
+    @property
+    def _padding(self) -> int:
         pad = self.tokenizer.pad_token_id
-        return collate_rows([Rows(*sentence) for sentence in sentences], length, 0 if pad is None else pad)
+        return 0 if pad is None else int(pad)
 
     def forward(self, mask: Tensor, *, input_ids: Tensor, attention_mask: Tensor, index: Tensor) -> Tensor:
         """Returns the hidden state (B, L, width) of each word's first sub-word; arbitrary where `mask` is False."""
@@ -103,6 +123,17 @@ class TransformerEncoder(Encoder):
         self.model.config.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder, legacy_format=False)
         return {"max_length": self.max_length}
+
+    def lookup(self) -> dict[str, Any]:
+        """Returns the tokenizer as `tokenizers` saves it, the special tokens, and the number of sub-words per row."""
+        return {
+            "tokenizer": json.loads(self.tokenizer.backend_tokenizer.to_str()),
+            "before": self._before,
+            "after": self._after,
+            "unknown": self._unknown,
+            "padding": self._padding,
+            "max_tokens": self._max_tokens,
+        }
 
     @classmethod
     def load(cls, folder: Path, settings: dict[str, Any]) -> Self:

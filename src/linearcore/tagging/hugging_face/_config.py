@@ -20,7 +20,7 @@ class ChainConfig(PretrainedConfig):
         encoder: the configuration of the encoder, or a dictionary of it with its `model_type`.
         dropout: dropout of the hidden states.
         others: the loss and the options of its head, as in `linearcore.tagging.ChainSettings` (loss, rank, unary, sharpness,
-            beam, surrogate, form, normalize, constraints), and the options of PretrainedConfig (num_labels, id2label, …).
+            beam, constraints, surrogate, form, normalize), and the options of PretrainedConfig (num_labels, id2label, …).
 
     Raises:
         TypeError, ValueError: if an option is unknown, or the loss does not accept it.
@@ -82,4 +82,4 @@ class ChainConfig(PretrainedConfig):
 
         Any position may be masked out, such as [CLS]. Labels are validated, so wrong labels raise an error.
         """
-        return self.settings.make_chain(self.labels, strict_mask=False)
+        return self.settings.make_head(self.labels, strict_mask=False)

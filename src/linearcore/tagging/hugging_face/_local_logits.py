@@ -8,19 +8,6 @@ from linearcore.kernels import local_scores, resolve_backend
 from linearcore.structures import Sites
 
 
-def best_labels(head: ChainHead, emissions: Tensor, sites: Tensor, beam_width: int) -> Tensor:
-    """Returns the best labels (B, T), −100 at positions that are not sites; `beam_width` 0 is exact search.
-
-    If constraints leave the beam without a valid sequence, the search is repeated exactly.
-    """
-    if not beam_width:
-        return head.viterbi(emissions, sites)[0]
-    labels, scores = head.beam(emissions, beam_width, sites)
-    if head.constraints is not None and bool((scores == -torch.inf).any()):
-        return head.viterbi(emissions, sites)[0]
-    return labels
-
-
 def local_logits(head: ChainHead, emissions: Tensor, sites: Tensor, labels: Tensor) -> Tensor:
     """Returns logits (B, T, |Y|): at site j, the score of each label if all other labels are as decoded.
 

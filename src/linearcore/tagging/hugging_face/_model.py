@@ -15,11 +15,12 @@ from transformers.modeling_outputs import TokenClassifierOutput
 
 from linearcore._checks import complaint
 from linearcore._typing import compute_dtype
+from linearcore.tagging._decoding import best_tags
 from linearcore.tagging._heads import ChainSettings
 from linearcore.tagging._model import IGNORED
 from linearcore.tagging._pretrained import empty_encoder, one_line_errors, pretrained_encoder, pretrained_tokenizer
 from linearcore.tagging.hugging_face._config import ChainConfig
-from linearcore.tagging.hugging_face._local_logits import best_labels, local_logits
+from linearcore.tagging.hugging_face._local_logits import local_logits
 from linearcore.tagging.hugging_face._word_starts import kinds_of_tokens, kinds_without_tokenizer, word_starts
 
 
@@ -159,7 +160,7 @@ class ChainForTokenClassification(PreTrainedModel):
             sites = labels != IGNORED if word_mask is None and labels is not None else None
             sites = self.sites(input_ids, attention_mask, word_mask) if sites is None else sites
             with torch.autocast(emissions.device.type, enabled=False):
-                best = best_labels(self.head, emissions, sites, self.config.beam_width)
+                best = best_tags(self.head, emissions, sites, self.config.beam_width)
                 logits = local_logits(self.head, emissions, sites, best)
         output = TokenClassifierOutput(
             loss=loss,
@@ -181,9 +182,7 @@ class ChainForTokenClassification(PreTrainedModel):
         """Returns the names of the best labels, one per site of each text; arguments as in `forward`."""
         emissions, _ = self._emissions(input_ids, attention_mask, token_type_ids, position_ids)
         sites, names = self.sites(input_ids, attention_mask, word_mask), self.config.labels
-        best = (
-            emissions.argmax(-1) if self.head is None else best_labels(self.head, emissions, sites, self.config.beam_width)
-        )
+        best = best_tags(self.head, emissions, sites, self.config.beam_width)
         return [[names[label] for label in row[on].tolist()] for row, on in zip(best, sites, strict=True)]
 
     def sites(self, input_ids: Tensor, attention_mask: Tensor | None = None, word_mask: Tensor | None = None) -> Tensor:

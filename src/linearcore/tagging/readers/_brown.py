@@ -1,13 +1,32 @@
-"""Reader for the Brown corpus as NLTK distributes it: one sentence per line, words written as word/tag."""
+"""The Brown corpus as NLTK distributes it: one sentence per line, words written as word/tag."""
 
 import re
 from collections.abc import Iterable, Iterator
 
 from linearcore.tagging.readers._error import ReaderError, quote
+from linearcore.tagging.readers._format import CorpusMembers, Format, ReadOptions
 from linearcore.tagging.readers._sentence import Sentence
+from linearcore.tagging.readers._tag_columns import TagColumns
 
 #: The 500 texts of the zip file, ca01 to cr09; the other members, such as a table of contents, are not read.
 BROWN_MEMBER = re.compile(r"(.*/)?c[a-r][0-9]{2}")
+
+
+class Brown(Format):
+    """Texts of the Brown corpus, in one file or in the zip archive of NLTK."""
+
+    name = "brown"
+    description = "Brown corpus"
+    output = "columns"
+    members = CorpusMembers(BROWN_MEMBER, "texts ca01 to cr09")
+
+    def check_tag(self, tag: str, file: str) -> None:
+        """Raises unless `tag` is the one tag of a word."""
+        TagColumns.parse(tag).require_one_tag(self.name, file)
+
+    def read(self, lines: Iterable[str], name: str, options: ReadOptions) -> Iterator[Sentence]:
+        """Yields the sentences of one text."""
+        return brown(lines, name, options.tag is not None)
 
 
 def brown(lines: Iterable[str], name: str, with_tags: bool) -> Iterator[Sentence]:
@@ -39,4 +58,4 @@ def brown(lines: Iterable[str], name: str, with_tags: bool) -> Iterator[Sentence
             raise ReaderError.at(
                 name, number, f"{quote(token)} is not word/tag", "write word and tag with a slash between them"
             )
-        yield Sentence.of_pairs(words, tags, with_tags, number)
+        yield Sentence(words, tags if with_tags else None, [], [], number, Brown.name)

@@ -1,101 +1,144 @@
-"""Reader for column files: one word per line, columns separated by tabs or spaces, a blank line after each sentence."""
+"""Column files: one word per line, columns separated by tabs or spaces, a blank line after each sentence."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
-from linearcore.tagging.readers._blocks import Preamble, blocks
+from linearcore._checks import complaint
+from linearcore.tagging.readers._blocks import MAX_SENTENCE_LINES, Preamble, blocks, sentence_too_long
+from linearcore.tagging.readers._cells import check_cell, replace_cells
 from linearcore.tagging.readers._error import ReaderError
-from linearcore.tagging.readers._sentence import Sentence
-from linearcore.tagging.readers._tag_columns import LAST, TagColumns
+from linearcore.tagging.readers._format import Format, ReadOptions, SentenceWriter
+from linearcore.tagging.readers._sentence import Sentence, require_one_each
+from linearcore.tagging.readers._table import Table
+from linearcore.tagging.readers._tag_columns import LAST_NAMES, TagColumns
 
 _DOCSTART = "-DOCSTART-"
 
 
-def columns_file(lines: Iterable[str], name: str, columns: TagColumns | None) -> Iterator[Sentence]:
-    """Yields the sentences of a column file. The first column holds the words; there are no comments, because # is a word.
+class Columns(Format):
+    """Column files, such as CoNLL-2000, CoNLL-2003 and MultiCoNER. The first column holds the words."""
 
-    The first line determines the number of columns and whether tabs or spaces separate them. Lines that start with
-    -DOCSTART- are not words; they are kept before the next sentence.
+    name = "columns"
+    description = "one word per line"
+    output = "columns"
+    options = frozenset({"comments"})
+    has_width = True
+
+    def check_tag(self, tag: str, file: str) -> None:
+        """Raises if `tag` has names of CoNLL-U columns."""
+        if (columns := TagColumns.parse(tag)).has_conllu_names:
+            wrong = f"the file is a column file, which has no column names such as {columns}"
+            raise ReaderError.at(file, None, wrong, "pass column numbers, counted from 1, or 'last'")
+
+    def read(self, lines: Iterable[str], name: str, options: ReadOptions) -> Iterator[Sentence]:
+        """Yields the sentences of a column file."""
+        columns = None if options.tag is None else TagColumns.parse(options.tag)
+        return columns_file(lines, name, columns, options.comments)
+
+    def writer(self, tag: str | None) -> SentenceWriter:
+        """Returns a function that writes one word per line.
+
+        In a sentence of a column file only the tags change: other columns, spaces and comments stay. Other sentences are
+        written as `word<TAB>tag`.
+        """
+        columns = TagColumns.parse(tag or LAST_NAMES[0])
+        if columns.has_conllu_names or 0 in columns.indices:
+            must, advice = (
+                "be column numbers from 2, or 'last', for a column file",
+                "pass the output column, for example --tag 2",
+            )
+            raise ValueError(complaint("tag", must, columns, advice))
+
+        def write(sentence: Sentence, tags: Sequence[str]) -> str:
+            if sentence.format == self.name:
+                lines = sentence.tagged_lines(tags, columns)
+            else:
+                require_one_each(sentence.words, tags)
+                # A word may contain spaces, which would be read as columns. The tab tells that it is one cell.
+                lines = [
+                    replace_cells(f"{check_cell('words', word)}\t_", columns.split(tag), columns)
+                    for word, tag in zip(sentence.words, tags, strict=True)
+                ]
+            return "\n".join(lines) + "\n\n" if lines else ""
+
+        return write
+
+
+def columns_file(
+    lines: Iterable[str], name: str, columns: TagColumns | None, comments: bool | None = None
+) -> Iterator[Sentence]:
+    """Yields the sentences of a column file. The first column holds the words.
+
+    The first line that does not start with # determines the number of columns and whether tabs or spaces separate them.
+    Lines that start with -DOCSTART- are not words; they are kept before the next sentence. A line that starts with # before
+    the first word of a sentence is a comment if its number of cells is not the number of columns; comments are kept. If it
+    starts with "# " and has this number of cells, `comments` must say what it is. All other lines are words.
 
     Args:
         lines: lines of the file.
         name: file name for messages.
         columns: the tag columns; None reads no tags, and then one column is enough.
+        comments: whether a line that may be a comment or a word is a comment; None refuses such lines. If False, the file
+            has no comments at all.
 
     Raises:
         ReaderError: if a line has another number of columns or another separator than the first line, a tag column is
-            missing, or a word or a tag is empty.
+            missing, a word or a tag is empty, or a line may be a comment or a word and `comments` is None.
 
     Example:
-        >>> for sentence in columns_file(["A DET", "dog NOUN", "", "Sit VERB"], "dogs.txt", TagColumns.parse("last")):
+        >>> lines = ["# id 1", "A DET", "dog NOUN", "", "Sit VERB"]
+        >>> for sentence in columns_file(lines, "dogs.txt", TagColumns.parse("last")):
         ...     print(sentence.line, sentence.words, sentence.tags)
         1 ['A', 'dog'] ['DET', 'NOUN']
-        4 ['Sit'] ['VERB']
+        5 ['Sit'] ['VERB']
 
     Time O(characters), memory O(longest sentence).
     """
-    preamble, table = Preamble(name), None
-    for first, block in blocks(lines, name):
-        rows = list(range(len(block)))
-        if any(line.startswith(_DOCSTART) for line in block):
-            rows = [row for row in rows if not block[row].startswith(_DOCSTART)]
+    stream = blocks(lines, name)
+    table, held = _first_table(stream, name, comments)
+    if table is None:
+        return
+    table.require(columns)
+    preamble = Preamble(name)
+    for first, block in chain(held, stream):
+        rows = _word_rows(block, first, table, comments)
         if not rows:
             preamble.add(first, block)
             continue
-        if table is None:
-            table = _Table(name, block[rows[0]], first + rows[0])
-            table.require(columns, first + rows[0])
         words, tags = table.read([block[row] for row in rows], columns, [first + row for row in rows])
         first, block, rows = preamble.before(first, block, rows)
         yield Sentence(words, tags, block, rows, first)
-    preamble.require_none(table is not None)
+    preamble.require_none(has_sentences=True)
 
 
-class _Table:
-    """The number of columns and the separator of one file."""
+def _first_table(
+    stream: Iterator[tuple[int, list[str]]], name: str, comments: bool | None
+) -> tuple[Table | None, list[tuple[int, list[str]]]]:
+    """Returns the table of the first line that is a word for sure, and all blocks up to the one that contains it."""
+    held: list[tuple[int, list[str]]] = []
+    not_words = (_DOCSTART,) if comments is False else (_DOCSTART, "#")
+    num_lines = 0
+    for first, block in stream:
+        held.append((first, block))
+        for row, line in enumerate(block):
+            if not line.startswith(not_words):
+                return Table(name, line, first + row), held
+        num_lines += len(block)
+        if num_lines > MAX_SENTENCE_LINES:
+            raise sentence_too_long(name, held[0][0])
+    return None, held
 
-    def __init__(self, name: str, line: str, number: int) -> None:
-        self._name, self._number = name, number
-        self._has_tabs = "\t" in line
-        self._width = len(self._cells(line))
 
-    def _cells(self, line: str) -> list[str]:
-        # Not `split()`, which also splits at no-break spaces inside words.
-        return line.split("\t") if self._has_tabs else [cell for cell in line.split(" ") if cell]
-
-    def require(self, columns: TagColumns | None, number: int) -> None:
-        """Raises if a tag column is missing or is the column of the words."""
-        if columns is None:
-            return
-        if self._width == 1:
-            advice = "separate word and tag by a tab or a space"
-            raise ReaderError.at(self._name, number, "one column, but a tag column is required", advice)
-        if 0 in columns.indices:
-            wrong = f"tag column {columns} was requested, but the first column holds the words"
-            raise ReaderError.at(self._name, number, wrong, f"use a column from 2 to {self._width}, or 'last'")
-        if max(columns.indices) >= self._width:
-            wrong = f"{self._width} columns, but tag column {columns} was requested"
-            raise ReaderError.at(self._name, number, wrong, f"use a column from 2 to {self._width}, or 'last'")
-        if LAST in columns.indices and self._width - 1 in columns.indices:
-            wrong = f"{columns} names the last of the {self._width} columns twice"
-            raise ReaderError.at(self._name, number, wrong, "name it once")
-
-    def read(self, lines: list[str], columns: TagColumns | None, numbers: list[int]) -> tuple[list[str], list[str] | None]:
-        """Returns the words and tags of a sentence."""
-        cells = [self._cells(line) for line in lines]
-        if set(map(len, cells)) != {self._width} or (not self._has_tabs and any("\t" in line for line in lines)):
-            self._raise_malformed(lines, cells, numbers)
-        by_column = list(zip(*cells, strict=True))
-        words = list(by_column[0])
-        if "" in words:
-            raise ReaderError.at(self._name, numbers[words.index("")], "the word is empty", "write it in the first column")
-        return words, None if columns is None else columns.read(by_column, self._name, numbers)
-
-    def _raise_malformed(self, lines: list[str], cells: list[list[str]], numbers: list[int]) -> None:
-        for line, row, number in zip(lines, cells, numbers, strict=True):
-            if not self._has_tabs and "\t" in line:
-                wrong = f"a tab, but line {self._number} separates its columns by spaces"
-                raise ReaderError.at(self._name, number, wrong, "use one separator in the whole file")
-            if len(row) != self._width:
-                separator = "tabs" if self._has_tabs else "spaces"
-                wrong = f"{len(row)} columns separated by {separator}, but line {self._number} has {self._width}"
-                raise ReaderError.at(self._name, number, wrong, "use the same number of columns in every line")
+def _word_rows(block: list[str], first: int, table: Table, comments: bool | None) -> list[int]:
+    """Returns the indices of the lines that are words."""
+    start = 0
+    while start < len(block) and (
+        block[start].startswith(_DOCSTART)
+        or (
+            block[start].startswith("#")
+            and comments is not False
+            and table.is_comment(block[start], first + start, comments)
+        )
+    ):
+        start += 1
+    return [row for row in range(start, len(block)) if not block[row].startswith(_DOCSTART)]

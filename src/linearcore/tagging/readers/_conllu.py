@@ -1,12 +1,15 @@
-"""Reader for CoNLL-U: ten columns, comments, word ranges and empty nodes. universaldependencies.org/format.html"""
+"""CoNLL-U: ten columns, comments, word ranges and empty nodes. universaldependencies.org/format.html"""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
+from linearcore._checks import complaint
 from linearcore.tagging.readers._blocks import Preamble, blocks
+from linearcore.tagging.readers._cells import check_cell, replace_cells
 from linearcore.tagging.readers._error import ReaderError, quote
-from linearcore.tagging.readers._sentence import Sentence
-from linearcore.tagging.readers._tag_columns import CONLLU_NAMES, TagColumns
+from linearcore.tagging.readers._format import Format, ReadOptions, SentenceWriter
+from linearcore.tagging.readers._sentence import Sentence, require_one_each
+from linearcore.tagging.readers._tag_columns import CONLLU_NAMES, LAST_NAMES, TagColumns
 
 _WIDTH = len(CONLLU_NAMES)
 _FORM = CONLLU_NAMES.index("form")
@@ -15,6 +18,65 @@ _IDS = tuple(str(number) for number in range(1, 257))
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 _RANGE = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 _EMPTY = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})")
+# Comments that the format defines.
+_COMMENT = re.compile(r"#\s*((sent_id|text)\s*=|(newdoc|newpar)\b)")
+
+
+class CoNLLU(Format):
+    """CoNLL-U, the format of Universal Dependencies."""
+
+    name = "conllu"
+    description = "CoNLL-U"
+    output = "conllu"
+    options = frozenset({"check_ids"})
+    file_names = re.compile(r".*\.conllu(\.\w+)?", re.IGNORECASE | re.DOTALL)
+
+    def check_tag(self, tag: str, file: str) -> None:
+        """Raises if `tag` is not a column of CoNLL-U."""
+        columns = TagColumns.parse(tag)
+        if columns.has_last or max(columns.indices) >= _WIDTH:
+            advice = "name a column, for example upos, xpos or upos+feats"
+            raise ReaderError.at(file, None, f"the file is CoNLL-U, which has no column {columns}", advice)
+
+    def read(self, lines: Iterable[str], name: str, options: ReadOptions) -> Iterator[Sentence]:
+        """Yields the sentences of a CoNLL-U file."""
+        columns = None if options.tag is None else TagColumns.parse(options.tag)
+        return conllu(lines, name, columns, options.check_ids)
+
+    def columns(self, tag: str) -> str:
+        """Returns the names of the columns."""
+        return str(TagColumns.parse(tag).conllu_names())
+
+    def recognises(self, line: str) -> bool:
+        """Whether the line is a comment that CoNLL-U defines, or has ten cells and an id."""
+        cells = line.split("\t")
+        is_word = len(cells) == _WIDTH and any(kind.fullmatch(cells[0]) for kind in (_NUMBER, _RANGE, _EMPTY))
+        return is_word or _COMMENT.match(line) is not None
+
+    def writer(self, tag: str | None) -> SentenceWriter:
+        """Returns a function that writes CoNLL-U.
+
+        In a sentence of a CoNLL-U file only the tags change. Other sentences get ids, the words and the tags; all other
+        cells are _.
+        """
+        columns = TagColumns.parse(tag or LAST_NAMES[0])
+        if columns.has_last or min(columns.indices) <= _FORM or max(columns.indices) >= _WIDTH:
+            advice = "pass the output column, for example --tag upos"
+            raise ValueError(complaint("tag", "name a column of CoNLL-U after the form", columns, advice))
+
+        def write(sentence: Sentence, tags: Sequence[str]) -> str:
+            if sentence.format == self.name:
+                lines = sentence.tagged_lines(tags, columns)
+            else:
+                require_one_each(sentence.words, tags)
+                blank = "\t_" * (_WIDTH - 2)
+                lines = [
+                    replace_cells(f"{number}\t{check_cell('words', word)}{blank}", columns.split(tag), columns)
+                    for number, (word, tag) in enumerate(zip(sentence.words, tags, strict=True), 1)
+                ]
+            return "\n".join(lines) + "\n\n" if lines else ""
+
+        return write
 
 
 def conllu(lines: Iterable[str], name: str, columns: TagColumns | None, check_ids: bool = True) -> Iterator[Sentence]:
@@ -59,7 +121,7 @@ def conllu(lines: Iterable[str], name: str, columns: TagColumns | None, check_id
         tags = None if columns is None else columns.read(by_column, name, [first + row for row in rows])
         first, block, rows = preamble.before(first, block, rows)
         has_sentences = True
-        yield Sentence(words, tags, block, rows, first, is_conllu=True)
+        yield Sentence(words, tags, block, rows, first, CoNLLU.name)
     preamble.require_none(has_sentences)
 
 
@@ -73,7 +135,9 @@ def _word_rows(block: list[str], head: int, name: str, first: int, check_ids: bo
             continue
         if line.count("\t") != _WIDTH - 1:
             wrong = f"{line.count(chr(9)) + 1} cells instead of {_WIDTH}"
-            raise ReaderError.at(name, first + row, wrong, "separate the ten columns of CoNLL-U by tabs")
+            raise ReaderError.at(
+                name, first + row, wrong, "separate the ten columns of CoNLL-U by tabs, or pass --format columns"
+            )
         identifier = line[: line.index("\t")]
         if _NUMBER.fullmatch(identifier):
             if check_ids and int(identifier) != len(rows) + 1:

@@ -82,5 +82,5 @@ def _too_long(beginning: bytes, name: str, line: int) -> ReaderError:
         return ReaderError.at(
             name, line, "a NUL byte, so this is not text", "pass a text file, or one compressed as .xz, .gz or .zip"
         )
-    advice = "pass a text with one word per line and line ends \\n or \\r\\n"
+    advice = "break it into shorter lines, which end with \\n or \\r\\n"
     return ReaderError.at(name, line, f"the line has more than {MAX_LINE_BYTES:,} bytes", advice)

@@ -1,60 +1,52 @@
-"""Writes sentences with predicted tags."""
+"""Chooses how sentences are written with predicted tags."""
 
-from typing import Protocol
-
-from linearcore._checks import complaint
+from linearcore._checks import one_of
+from linearcore.tagging.readers._format import Format, SentenceWriter
+from linearcore.tagging.readers._index import BY_NAME, OUTPUT_FORMATS
+from linearcore.tagging.readers._layout import Layout
 from linearcore.tagging.readers._sentence import Sentence
-from linearcore.tagging.readers._tag_columns import CONLLU_NAMES, TagColumns
 
 
-class TextStream(Protocol):
-    """A stream that text can be written to."""
-
-    def write(self, text: str, /) -> object:
-        """Writes the text."""
-
-
-def columns_for(sentence: Sentence, training_columns: TagColumns) -> TagColumns:
-    """Returns the default output columns: those used in training, or the last column if the file has no column names.
-
-    For a file with words only, "last" is a new column.
-
-    Raises:
-        ValueError: if the file is CoNLL-U and the tagger was not trained on CoNLL-U columns, so the column is unknown.
-
-    Example:
-        >>> sentence = Sentence(["A", "dog"], None, ["A", "dog"], [0, 1], line=1)
-        >>> str(columns_for(sentence, TagColumns.parse("upos+feats")))
-        'last'
-    """
-    if sentence.is_conllu and (training_columns.has_last or max(training_columns.indices) >= len(CONLLU_NAMES)):
-        advice = "pass the output column, for example --tag upos"
-        raise ValueError(complaint("tag", "name a column of CoNLL-U", f"{training_columns}, from training", advice))
-    has_no_names = training_columns.has_conllu_names and not sentence.is_conllu
-    return TagColumns.parse("last") if has_no_names else training_columns
-
-
-def write_sentence(stream: TextStream, sentence: Sentence, tags: list[str], columns: TagColumns) -> None:
-    """Writes the lines of the sentence with these tags, and a blank line.
-
-    In CoNLL-U and column files only the tags change; line ends become those of the stream, and several blank lines become
-    one. Sentences of the Penn Treebank and the Brown corpus are written as `word<TAB>tag`, one word per line.
+def output_format(sentence: Sentence, format: str = "same") -> Format:
+    """Returns the format for writing a file that begins with this sentence.
 
     Args:
-        stream: the output stream.
-        sentence: the sentence from a reader.
-        tags: one tag per word.
-        columns: the output columns.
+        sentence: the first sentence of the file.
+        format: one of `OUTPUT_FORMATS`; "same" is the format of the file, or columns if that cannot be written.
+    """
+    one_of("output_format", format, OUTPUT_FORMATS)
+    return BY_NAME[BY_NAME[sentence.format].output if format == "same" else format]
+
+
+def make_writer(
+    sentence: Sentence, format: str = "same", tag: str | None = None, *, layout: Layout | None = None
+) -> SentenceWriter:
+    """Returns a function `write(sentence, tags)` that returns the text of a sentence with these tags.
+
+    A sentence that was read in the output format keeps everything but its tags. Line ends become \\\\n, and several blank
+    lines become one. Other sentences are written anew, with words and tags only.
+
+    Args:
+        sentence: the first sentence of the file.
+        format: one of `OUTPUT_FORMATS`; "same" is the format of the file, or columns if that cannot be written.
+        tag: the place of the tags in the output, in the syntax of `--tag`. None is the place of training if the output has
+            the format of `layout`; else the last column or the key `tags`. CoNLL-U has no default place.
+        layout: the format of the training files.
 
     Raises:
-        ValueError: as in `Sentence.tagged_lines`.
+        ValueError: if the output format has no place `tag`, or `tag` is None and the place is not known.
 
     Example:
-        >>> import sys
         >>> sentence = Sentence(["A", "dog"], None, ["A ? x", "dog ? y"], [0, 1], line=1)
-        >>> write_sentence(sys.stdout, sentence, ["DET", "NOUN"], TagColumns.parse("2"))
+        >>> print(make_writer(sentence, tag="2")(sentence, ["DET", "NOUN"]))
         A DET x
         dog NOUN y
         <BLANKLINE>
+        <BLANKLINE>
+        >>> print(make_writer(sentence, "jsonl")(sentence, ["DET", "NOUN"]).strip())
+        {"tokens": ["A", "dog"], "tags": ["DET", "NOUN"]}
     """
-    stream.write("\n".join(sentence.tagged_lines(tags, columns)) + "\n\n")
+    chosen = output_format(sentence, format)
+    if tag is None and layout is not None:
+        tag = layout.output_tag(sentence, chosen)
+    return chosen.writer(tag)

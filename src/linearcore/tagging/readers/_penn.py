@@ -1,17 +1,36 @@
-"""Reader for the bracketed trees of the Penn Treebank, as in NLTK's sample."""
+"""The bracketed trees of the Penn Treebank, as in NLTK's sample."""
 
 import re
 from collections.abc import Iterable, Iterator
 
 from linearcore.tagging.readers._blocks import MAX_SENTENCE_LINES, sentence_too_long
 from linearcore.tagging.readers._error import ReaderError, quote
+from linearcore.tagging.readers._format import CorpusMembers, Format, ReadOptions
 from linearcore.tagging.readers._sentence import Sentence
+from linearcore.tagging.readers._tag_columns import TagColumns
 
 #: The members of NLTK's zip file that are read, `combined/*.mrg`. The files `tagged/*.pos` have wrong sentence boundaries
 #: and ambiguous tags (VBG|NN).
 PENN_MEMBER = re.compile(r".*\.mrg")
 
 _TOKEN = re.compile(r"[()]|[^\s()]+")
+
+
+class PennTreebank(Format):
+    """Trees of the Penn Treebank, in one file or in the zip archive of NLTK."""
+
+    name = "penn"
+    description = "trees of the Penn Treebank"
+    output = "columns"
+    members = CorpusMembers(PENN_MEMBER, ".mrg files")
+
+    def check_tag(self, tag: str, file: str) -> None:
+        """Raises unless `tag` is the one tag of a word."""
+        TagColumns.parse(tag).require_one_tag(self.name, file)
+
+    def read(self, lines: Iterable[str], name: str, options: ReadOptions) -> Iterator[Sentence]:
+        """Yields the sentences of one text."""
+        return penn(lines, name, options.tag is not None)
 
 
 def penn(lines: Iterable[str], name: str, with_tags: bool) -> Iterator[Sentence]:
@@ -61,7 +80,7 @@ def penn(lines: Iterable[str], name: str, with_tags: bool) -> Iterator[Sentence]
                 if not has_content:
                     raise ReaderError.at(name, number, "a bracket without a word", "write (TAG word)")
                 if not open_brackets:
-                    yield Sentence.of_pairs(words, tags, with_tags, first)
+                    yield Sentence(words, tags if with_tags else None, [], [], first, PennTreebank.name)
                     words, tags = [], []
         if len(words) > MAX_SENTENCE_LINES or len(open_brackets) > MAX_SENTENCE_LINES:
             raise sentence_too_long(name, first, "words or brackets", "balance the brackets")

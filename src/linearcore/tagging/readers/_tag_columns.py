@@ -66,10 +66,20 @@ class TagColumns:
         """Whether one of the columns is the last column."""
         return LAST in self.indices
 
-    @property
-    def empty_tag(self) -> str:
-        """The tag of a word for which all columns are _."""
-        return self.join(["_"] * len(self.indices))
+    def require_one_tag(self, format: str, file: str) -> None:
+        """Raises unless this is the one tag of a word in a corpus without columns: "tag", "last" or 2."""
+        if self.has_conllu_names or self.indices not in ((LAST,), (1,)):
+            wrong = f"words in the format {format} have one tag, and there is no column {self}"
+            raise ReaderError.at(file, None, wrong, "pass 'tag'")
+
+    def conllu_names(self) -> "TagColumns":
+        """Returns the same columns of a CoNLL-U file, each by its name.
+
+        Example:
+            >>> str(TagColumns.parse("4+feats").conllu_names())
+            'upos+feats'
+        """
+        return TagColumns(tuple(CONLLU_NAMES[index] for index in self.indices), self.indices)
 
     def join(self, values: Sequence[str]) -> str:
         """Returns the tag for the values of the columns."""

@@ -90,7 +90,7 @@ def test_a_form_of_an_earlier_version_is_the_sum(form, tmp_path):
         ({"loss": "crf", "form": "pairwise"}, r"`form` must be None with loss 'crf', got 'pairwise'"),
         ({"loss": "ssvm", "surrogate": {}}, r"`surrogate` must be None with loss 'ssvm'"),
         ({"surrogate": {"temperature": 1}}, r"`surrogate` must be one of 'base', 'tau', 'sides', 'sharpness', got 'temp"),
-        ({"constraints": "iob"}, r"`constraints` must be one of 'bio', 'bioes', 'bmes', got 'iob'"),
+        ({"constraints": "iob"}, r"`constraints` must be bio, bioes, bmes or lines of rules, got 'iob'"),
         ({"loss": "crf", "unary": 0.5}, r"`unary` must be None with loss 'crf', got 0.5; omit it, or use loss 'lc'"),
         ({"beam": -1}, r"`beam` must be a beam width, or 0 for exact search, got -1"),
         ({"surrogate": {"tau": 2.0}, "sharpness": 4.0}, r"`sharpness` must be None if `surrogate` is given, got 4.0"),

@@ -7,7 +7,8 @@ pytest.importorskip("transformers")
 
 from linearcore.heads import ChainCRF, LinearCoreChain
 from linearcore.structures import Sites, bioes, path_score
-from linearcore.tagging.hugging_face._local_logits import best_labels, local_logits
+from linearcore.tagging._decoding import best_tags
+from linearcore.tagging.hugging_face._local_logits import local_logits
 
 NAMES = ["O", "B-X", "I-X", "E-X", "S-X"]
 
@@ -31,7 +32,7 @@ def problem(seed, whole, constrained, rank=None, batch=3, length=6):
 def test_argmax_is_the_decoded_sequence(seed, whole, constrained, rank, width):
     head, emissions, sites = problem(seed, whole, constrained, rank)
     with torch.no_grad():
-        found = best_labels(head, emissions, sites, width)
+        found = best_tags(head, emissions, sites, width)
         logits = local_logits(head, emissions, sites, found)
     assert torch.equal(logits.argmax(-1)[sites], found[sites])
     assert not logits.isnan().any()
@@ -41,7 +42,7 @@ def test_argmax_is_the_decoded_sequence(seed, whole, constrained, rank, width):
 def test_differences_are_those_of_whole_sequences(constrained):
     head, emissions, sites = problem(3, False, constrained)
     with torch.no_grad():
-        found = best_labels(head, emissions, sites, 0)
+        found = best_tags(head, emissions, sites, 0)
         logits = local_logits(head, emissions, sites, found)
         times, chain = Sites.of(sites.t()), head.chain(emissions)
         for row, time in sites.nonzero().tolist():
@@ -58,7 +59,7 @@ def test_what_is_no_site_follows_the_site_before():
     head, emissions, _ = problem(0, False, False, batch=2)
     sites = torch.tensor([[0, 1, 0, 1, 0, 0], [0, 0, 0, 0, 0, 0]]).bool()
     with torch.no_grad():
-        logits = local_logits(head, emissions, sites, best_labels(head, emissions, sites, 0))
+        logits = local_logits(head, emissions, sites, best_tags(head, emissions, sites, 0))
     assert torch.equal(logits[0, 2], logits[0, 1])
     assert torch.equal(logits[0, 4], logits[0, 3]) and torch.equal(logits[0, 5], logits[0, 3])
     assert torch.equal(logits[0, 0], emissions[0, 0]) and torch.equal(logits[1], emissions[1])
@@ -67,7 +68,7 @@ def test_what_is_no_site_follows_the_site_before():
 def test_gradients_are_finite_also_under_constraints():
     head, emissions, sites = problem(1, True, True)
     emissions.requires_grad_()
-    logits = local_logits(head, emissions, sites, best_labels(head, emissions, sites, 0))
+    logits = local_logits(head, emissions, sites, best_tags(head, emissions, sites, 0))
     logits[logits.isfinite()].sum().backward()
     assert bool(emissions.grad.isfinite().all()) and bool(head.transitions.grad.isfinite().all())
 

@@ -132,7 +132,7 @@ def test_many_labels_are_decoded_with_a_beam(folder):
     inputs = inputs_of()
     sites = model.sites(inputs["input_ids"], inputs["attention_mask"])
     emissions = model.projection(model.encoder(**inputs).last_hidden_state)
-    assert torch.equal(model(**inputs).logits.argmax(-1)[sites], model.head.beam(emissions, 16, sites)[0][sites])
+    assert torch.equal(model(**inputs).logits.argmax(-1)[sites], model.head.beam(emissions, sites, width=16)[0][sites])
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from linearcore.tagging.readers import ReaderError, TagColumns
+from linearcore.tagging.readers import ReaderError, make_writer
 from linearcore.tagging.readers._brown import brown
 
 
@@ -19,7 +19,7 @@ def test_a_sentence_a_line():
 def test_written_as_pairs():
     (sentence,) = read("The/at jury/nn", with_tags=False)
     assert sentence.tags is None
-    assert sentence.tagged_lines(["x", "y"], TagColumns.parse("tag")) == ["The\tx", "jury\ty"]
+    assert make_writer(sentence)(sentence, ["x", "y"]).split("\n") == ["The\tx", "jury\ty", "", ""]
 
 
 @pytest.mark.parametrize("token", ["word", "/nn", "word/", "/"])

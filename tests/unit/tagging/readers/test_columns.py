@@ -20,8 +20,8 @@ Peter  NNP B-NP  B-PER
 """
 
 
-def read(text: str, tag: str | None = "last"):
-    return list(columns_file(text.split("\n"), "x.txt", None if tag is None else TagColumns.parse(tag)))
+def read(text: str, tag: str | None = "last", comments: bool | None = None):
+    return list(columns_file(text.split("\n"), "x.txt", None if tag is None else TagColumns.parse(tag), comments))
 
 
 def test_conll_2003():
@@ -31,6 +31,73 @@ def test_conll_2003():
     assert (first.line, second.line) == (1, 7)
     assert [line for sentence in (first, second) for line in [*sentence.lines, ""]] == CONLL2003.split("\n")
     assert first.rows == [2, 3, 4] and second.rows == [4]
+
+
+# As in MultiCoNER.
+COMMENTS = """\
+# id a1
+
+# id a2 domain=en x y
+EU _ _ B-ORG
+# _ _ O
+
+# id a3	domain=en
+#hash _ _ O
+# _ _ O
+"""
+
+
+def test_comments_are_kept_and_do_not_set_the_width():
+    first, second = read(COMMENTS)
+    assert (first.words, first.tags, first.line, first.rows) == (["EU", "#"], ["B-ORG", "O"], 1, [3, 4])
+    assert (second.words, second.tags) == (["#hash", "#"], ["O", "O"])
+    assert [line for sentence in (first, second) for line in [*sentence.lines, ""]] == COMMENTS.split("\n")
+
+
+AMBIGUOUS = "a DT\n\n# NN\nb NN"
+
+
+def test_a_line_that_may_be_a_comment_or_a_word_needs_a_decision():
+    with pytest.raises(ReaderError, match=r"^x\.txt:3: .*; pass --comments or --no-comments$"):
+        read(AMBIGUOUS)
+    assert [sentence.words for sentence in read(AMBIGUOUS, comments=True)] == [["a"], ["b"]]
+    assert [sentence.words for sentence in read(AMBIGUOUS, comments=False)] == [["a"], ["#", "b"]]
+    # Before the first word the number of columns is not known yet.
+    first = "# NN\n\nb NN"
+    with pytest.raises(ReaderError, match=r"^x\.txt:1: "):
+        read(first)
+    assert [sentence.words for sentence in read(first, comments=True)] == [["b"]]
+    assert [sentence.words for sentence in read(first, comments=False)] == [["#"], ["b"]]
+
+
+def test_without_comments_every_line_is_a_word():
+    with pytest.raises(ReaderError, match=r"^x\.txt:2: 2 columns separated by spaces, but line 1 has 3"):
+        read("# id 1\na b", None, comments=False)
+
+
+@pytest.mark.parametrize("line", ["#\tNN", "#a NN", "#a\tNN"])
+def test_a_word_that_begins_with_the_sign_of_comments(line):
+    separator = "\t" if "\t" in line else " "
+    (sentence,) = read(f"{line}\nb{separator}NN")
+    assert sentence.words == [line.split(separator)[0], "b"]
+
+
+def test_only_comments_are_no_sentence():
+    assert read("# a\n\n# b c\n") == []
+
+
+def test_a_column_of_ids_is_not_taken_for_words():
+    with pytest.raises(ReaderError, match=r"^x\.txt:1: the first column holds the numbers 1, 2, 3, … and no words"):
+        read("1\ta\tX\n2\tb\tX\n3\tc\tX")
+    with pytest.raises(ReaderError, match=r"^x\.txt:3: the first column holds the numbers"):
+        read("1\ta\tX\n\n1\tb\tX\n2\tb\tX\n3\tc\tX")
+    assert len(read("a X\n\n1 X\n2 X\n3 X")) == 2, "numbers may be words"
+
+
+@pytest.mark.parametrize("text", ["a,A\nb,B\nc,C", '"a";"A"\n"b";"B"\n"c";"C"'])
+def test_comma_separated_values_are_not_taken_for_words(text):
+    with pytest.raises(ReaderError, match=r"^x\.txt:1: .* looks like CSV"):
+        read(text, None)
 
 
 def test_docstart_without_a_blank_line_after_it():

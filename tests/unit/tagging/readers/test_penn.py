@@ -2,7 +2,7 @@
 
 import pytest
 
-from linearcore.tagging.readers import ReaderError, TagColumns
+from linearcore.tagging.readers import ReaderError, make_writer
 from linearcore.tagging.readers._penn import penn
 
 TREES = """
@@ -32,7 +32,7 @@ def test_leaves_of_trees():
 def test_written_as_pairs():
     sentence = read(TREES, with_tags=False)[1]
     assert sentence.tags is None
-    assert sentence.tagged_lines(["(", "N"], TagColumns.parse("tag")) == ["-LRB-\t(", "x\tN"]
+    assert make_writer(sentence)(sentence, ["(", "N"]).split("\n") == ["-LRB-\t(", "x\tN", "", ""]
 
 
 @pytest.mark.parametrize(

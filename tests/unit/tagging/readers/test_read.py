@@ -37,7 +37,9 @@ def test_formats_are_told_by_their_content(tmp_path):
     assert (
         summary(save(tmp_path, "c", "1-2\t" + "\t".join("_" * 9) + f"\n{WORD}\n2{WORD[1:]}"), "upos")[0][1] == ["NOUN"] * 2
     )
-    assert summary(save(tmp_path, "d", "# NN\ndog NN\n"), "last") == [(["#", "dog"], ["NN", "NN"])]
+    assert summary(save(tmp_path, "d", "#dog NN\ndog NN\n"), "last") == [(["#dog", "dog"], ["NN", "NN"])]
+    assert summary(save(tmp_path, "i", '\n{"tags": ["NN"], "tokens": ["dog"]}\n'), "last") == [(["dog"], ["NN"])]
+    assert summary(save(tmp_path, "j", "{ PUNCT\n} PUNCT\n"), "last") == [(["{", "}"], ["PUNCT", "PUNCT"])]
     assert summary(save(tmp_path, "e", "x" + WORD), "5") == [(["x1"], ["NN"])], "ten cells, but the first is no id"
     assert summary(archive(tmp_path / "f", textDOTtxt="dog NN"), "last") == [(["dog"], ["NN"])]
     penn = archive(tmp_path / "g", tb__combined__wsj_2DOTmrg="((B b))", tb__combined__wsj_1DOTmrg="((A a))", tb__README="x")
@@ -96,7 +98,9 @@ def test_arguments_are_checked_at_once_and_the_file_later(tmp_path):
     with pytest.raises(ValueError, match=f"`format` must be one of {', '.join(map(repr, FORMATS))}, got 'xml'{advice}"):
         read_sentences("nowhere", format="xml")
     with pytest.raises(ValueError, match="`tag` must consist of"):
-        read_sentences("nowhere", tag="pos")
+        read_sentences("nowhere", tag="pos", format="columns")
+    with pytest.raises(TypeError, match="`tag` must be a string, got int"):
+        read_sentences("nowhere", tag=2)
     with pytest.raises(TypeError, match="`path` must be a string or a path, got bytes"):
         read_sentences(b"nowhere")
     with pytest.raises(ReaderError, match=r"^nowhere: the file is CoNLL-U, which has no column last"):

@@ -5,7 +5,7 @@ import io
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linearcore.tagging.readers import TagColumns, write_sentence
+from linearcore.tagging.readers import TagColumns, make_writer
 from linearcore.tagging.readers._columns import columns_file
 from linearcore.tagging.readers._conllu import conllu
 
@@ -42,7 +42,7 @@ def test_conllu(text, tag):
     sentences = list(conllu(text.split("\n"), "x", columns))
     for sentence in sentences:
         assert sentence.tagged_lines(sentence.tags, columns) == sentence.lines
-        write_sentence(stream, sentence, sentence.tags, columns)
+        stream.write(make_writer(sentence, tag=tag)(sentence, sentence.tags))
     assert stream.getvalue() == text
     assert list(conllu(stream.getvalue().split("\n"), "x", columns)) == sentences
 
@@ -68,7 +68,7 @@ def test_columns(text, tag):
     sentences = list(columns_file(text.split("\n"), "x", columns))
     for sentence in sentences:
         assert sentence.tagged_lines(sentence.tags, columns) == sentence.lines
-        write_sentence(stream, sentence, sentence.tags, columns)
+        stream.write(make_writer(sentence, tag=tag)(sentence, sentence.tags))
     assert stream.getvalue() == text
     assert list(columns_file(stream.getvalue().split("\n"), "x", columns)) == sentences
 

@@ -1,11 +1,10 @@
 """Sentences written back with other tags."""
 
 import dataclasses
-import io
 
 import pytest
 
-from linearcore.tagging.readers import Sentence, TagColumns, write_sentence
+from linearcore.tagging.readers import Sentence, TagColumns, make_writer
 
 CONLLU = Sentence(
     ["do", "n't"],
@@ -18,6 +17,7 @@ CONLLU = Sentence(
     ],
     [2, 3],
     line=4,
+    format="conllu",
 )
 
 
@@ -97,6 +97,4 @@ def test_a_cell_of_a_tab_separated_file_may_hold_spaces():
 
 
 def test_writing_ends_with_a_blank_line():
-    stream = io.StringIO()
-    write_sentence(stream, CONLLU, ["VBP", "RB"], TagColumns.parse("xpos"))
-    assert stream.getvalue() == "\n".join(CONLLU.lines) + "\n\n"
+    assert make_writer(CONLLU, tag="xpos")(CONLLU, ["VBP", "RB"]) == "\n".join(CONLLU.lines) + "\n\n"
