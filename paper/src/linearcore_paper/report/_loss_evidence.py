@@ -51,7 +51,7 @@ def fenchel_young() -> Evidence:
         "|closed form − solver|, at most",
         "argmax π = argmax s",
         "Fenchel–Young guarantees",
-        "`centered`, mean, τ = 1",
+        "centered, mean, τ = 1",
     )
     return Evidence("200 random score vectors; surrogate regret ≥ constant × 0-1 regret.", columns, tuple(rows))
 
