@@ -1,5 +1,6 @@
 """Linear-Core surrogate losses for PyTorch: convex, smooth, and linear for margins near zero."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from linearcore.heads import ChainCRF, ChainSSVM, LinearCoreChain, NormedScores
@@ -52,13 +53,28 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from linearcore import analysis as analysis
+    from linearcore import cleaning as cleaning
+    from linearcore import noise as noise
+    from linearcore import optim as optim
+    from linearcore import runtime as runtime
+    from linearcore import tagging as tagging
+
     __version__: str
 else:
+    _ON_FIRST_ACCESS = ("analysis", "cleaning", "noise", "optim", "runtime", "tagging")
+
     # Hidden from type checkers: with a module-level __getattr__ they would accept any attribute name.
-    def __getattr__(name: str) -> str:
-        """Returns `__version__`, computed on first access to keep the import fast."""
+    def __getattr__(name: str) -> object:
+        """Returns `__version__` or a submodule, computed or imported on first access to keep the import fast."""
+        if name in _ON_FIRST_ACCESS:
+            return import_module(f"{__name__}.{name}")
         if name != "__version__":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from linearcore.runtime import package_version
 
         return package_version()
+
+    def __dir__() -> list[str]:
+        """Lists these submodules, too, for completion in an interpreter."""
+        return sorted({*globals(), *_ON_FIRST_ACCESS})

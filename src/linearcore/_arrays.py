@@ -35,7 +35,8 @@ def as_labels(labels: Labels, num_classes: int, name: str = "labels") -> Tensor:
         raise TypeError(complaint(name, "be integers", tensor.dtype, "pass class indices, for example `.long()`"))
     tensor = tensor.long()
     in_range = (tensor >= 0) & (tensor < num_classes)
-    holds(name, in_range, f"lie in 0..{num_classes - 1}", "increase `num_classes`, or remove ignored labels first")
+    advice = "increase `num_classes`, or remove ignored labels first"
+    holds(name, in_range, f"lie in 0..{num_classes - 1}", advice, values=tensor)
     return tensor
 
 

@@ -14,6 +14,9 @@ from torch import Tensor
 
 from linearcore._torch import is_on_host
 
+#: What to do about a label out of range.
+LABEL_ADVICE = "number the classes from 0, or score more classes"
+
 
 def complaint(name: str, must: str, got: object, advice: str) -> str:
     """Returns an error message in the common format."""
@@ -63,11 +66,31 @@ def shape(name: str, tensor: object, expected: tuple[int, ...], advice: str) -> 
         raise ValueError(complaint(name, f"have shape {expected}", tuple(tensor.shape), advice))
 
 
-def holds(name: str, condition: Tensor, must: str, advice: str, *, of: str = "entries") -> None:
-    """Raises if an entry of `condition` is False. Synchronises with the GPU: losses call it only with `validate=True`."""
-    if not bool(condition.all()):
-        violations = int((~condition).sum())
-        raise ValueError(complaint(name, must, f"{violations} of {condition.numel()} {of} that break this", advice))
+def on_device_of(scores: Tensor, name: str, tensor: Tensor) -> None:
+    """Raises if `tensor` is not on the device of `scores`."""
+    if tensor.device != scores.device:
+        advice = f"move it, or the loss module that holds it, with `.to({str(scores.device)!r})`"
+        raise ValueError(complaint(name, f"be on the device of `scores`, {scores.device}", tensor.device, advice))
+
+
+def holds(
+    name: str, condition: Tensor, must: str, advice: str, *, of: str = "entries", values: Tensor | None = None
+) -> None:
+    """Raises if an entry of `condition` is False. Synchronises with the GPU: losses call it only with `validate=True`.
+
+    With `values`, in the shape of `condition`, the message has the index and the value of the first such entry.
+    """
+    if bool(condition.all()):
+        return
+    violations = (~condition).nonzero()
+    got = f"{len(violations)} of {condition.numel()} {of}"
+    if values is None:
+        got = f"{got} that break this"
+    else:
+        position = tuple(violations[0].tolist())
+        index = f"[{', '.join(map(str, position))}]" if position else ""
+        got = f"{name}{index} = {values[position].item():.6g} ({got})"
+    raise ValueError(complaint(name, must, got, advice))
 
 
 def in_range(name: str, index: Tensor, size: int, ignored: str) -> tuple[Tensor, Tensor | None]:
@@ -83,9 +106,8 @@ def in_range(name: str, index: Tensor, size: int, ignored: str) -> tuple[Tensor,
         if index.numel():
             low, high = (int(bound) for bound in torch.aminmax(index))
             if low < 0 or high >= size:
-                outside = int(((index < 0) | (index >= size)).sum())
-                got = f"{outside} of {index.numel()} out of range, for example {low if low < 0 else high}"
-                raise ValueError(complaint(name, f"be in [0, {size}) or {ignored}", got, "check the labels"))
+                is_inside = (index >= 0) & (index < size)
+                holds(name, is_inside, f"be in [0, {size}) or {ignored}", LABEL_ADVICE, values=index)
         return index, None
     inside = index.clamp(0, size - 1)
     return inside, inside != index

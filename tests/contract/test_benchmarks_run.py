@@ -40,6 +40,7 @@ SCRIPTS = {
     "one_line.py": ["--quick", "--sets", "digits,many"],
     "robust_search.py": ["--quick", "--only", "CE;sphere of radius 1", "--epochs", "1"],
     "streaming.py": ["--megabytes", "1"],
+    "tag_predict.py": ["--quick"],
     "wrong_labels.py": ["--quick", "--sets", "digits"],
 }
 

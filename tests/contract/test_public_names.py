@@ -103,10 +103,12 @@ def test_public_names_are_these():
         "centered_log_weight", "controlled_estimate", "log_similarity_mass", "mean_score", "pair_estimate",
         "pair_log_weight", "sequence_scores",
     }  # fmt: skip
-    assert set(encoders.__all__) == {"ENCODERS", "BiLSTM", "Encoder", "WordFeatures", "TransformerEncoder", "encoder_class"}
+    assert set(encoders.__all__) == {
+        "ENCODERS", "BiLSTM", "Encoder", "WordFeatures", "TransformerEncoder", "cut_into_rows", "encoder_class", "spelling",
+    }  # fmt: skip
     assert set(readers.__all__) == {
-        "FORMATS", "OUTPUT_FORMATS", "Format", "Layout", "ReaderError", "Sentence", "SentenceWriter", "TagColumns",
-        "make_writer", "output_format", "read_sentences",
+        "FORMATS", "OUTPUT_FORMATS", "Details", "Format", "Layout", "ReaderError", "Sentence", "SentenceWriter",
+        "TagColumns", "make_writer", "output_format", "read_sentences",
     }  # fmt: skip
     assert set(vision.__all__) == {
         "DownloadError", "ImageSets", "Images", "Loss", "Recipe", "Run", "StoppedError", "Trained", "cifar10",
@@ -120,6 +122,20 @@ def test_version_is_that_of_the_command():
     assert (run.returncode, run.stdout) == (0, f"linearcore {lc.__version__}\n")
     with pytest.raises(AttributeError, match="module 'linearcore' has no attribute 'nope'"):
         lc.nope  # noqa: B018
+
+
+def test_submodules_are_imported_on_first_access():
+    """Without `import linearcore.noise`, and listed for completion; `import linearcore` alone loads none of them."""
+    names = ["analysis", "cleaning", "noise", "optim", "runtime", "tagging"]
+    code = f"""
+import sys, linearcore as lc
+for name in {names}:
+    assert "linearcore." + name not in sys.modules and name in dir(lc), name
+assert lc.noise.symmetric and lc.analysis.certify and lc.tagging.Tagger and lc.cleaning.suspects
+assert lc.optim.SparseAdamW and lc.runtime.write_record
+"""
+    run = fresh_python("-c", code)
+    assert run.returncode == 0, run.stderr
 
 
 @pytest.mark.parametrize("name", sorted(lc.__all__))

@@ -6,6 +6,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from linearcore._arrays import check_num_classes
 from linearcore._checks import complaint, one_of
 from linearcore.forms import FORMS, Form, MarginSystem
 from linearcore.structured import STRUCTURED_FORMS as OVER_OUTPUTS
@@ -190,6 +191,8 @@ def problem_on(form: AnyForm, num_classes: int | None, outputs: Sequences | None
     if len(spaces) != 1:
         advice = "pass the number of classes, or a `Sequences` for structured forms"
         raise ValueError(complaint("num_classes", "be given, or else `outputs`", f"{num_classes} and {outputs}", advice))
+    if num_classes is not None:
+        check_num_classes(num_classes)
     return Problem(form, spaces[0], cost, family)
 
 

@@ -12,10 +12,10 @@ import typer
 from linearcore._checks import one_of
 from linearcore.cli._tag_files import CHECK_IDS, COMMENTS, DEVICE, FILE, FORMAT, MODEL, file_name, reader_errors
 from linearcore.cli._usage import check_device, usage_errors
-from linearcore.tagging.readers import OUTPUT_FORMATS, make_writer, read_sentences
+from linearcore.tagging.readers import OUTPUT_FORMATS, Details, make_writer, read_sentences
 
 if TYPE_CHECKING:
-    from linearcore.tagging import Tagger
+    from linearcore.tagging import Prediction, Tagger
     from linearcore.tagging.readers import Sentence, SentenceWriter
 
 
@@ -37,6 +37,23 @@ def predict(
     ] = None,
     check_ids: Annotated[bool, typer.Option(help=CHECK_IDS)] = True,
     comments: Annotated[bool | None, typer.Option(help=COMMENTS)] = None,
+    confidence: Annotated[
+        bool,
+        typer.Option(
+            "--confidence",
+            help="Also write the confidence of each tag: in JSON lines as confidences, in columns as a further column, in "
+            "CoNLL-U as Confidence=… in MISC.",
+        ),
+    ] = False,
+    margin: Annotated[
+        bool,
+        typer.Option(
+            "--margin",
+            help="Also write the difference in score to the second-best tags: margin in JSON lines, a comment in CoNLL-U.",
+        ),
+    ] = False,
+    kbest: Annotated[int, typer.Option(help="Number of best sequences to write as kbest, in JSON lines.")] = 1,
+    beam: Annotated[int | None, typer.Option(help="Beam width; 0 is exact search. Default: as in training.")] = None,
     batch_tokens: Annotated[int, typer.Option(help="Batch size in words.")] = 4096,
     unbuffered: Annotated[
         bool, typer.Option("--unbuffered", help="Tag and print each sentence as soon as it is read; slower for files.")
@@ -50,6 +67,7 @@ def predict(
         xzcat big.conllu.xz | linearcore tag predict english > tagged.conllu
         linearcore tag predict english sentences.txt --format text > tagged.tsv
         linearcore tag predict english book.txt --format raw --language en --output-format jsonl > tagged.jsonl
+        linearcore tag predict english new.jsonl --confidence --kbest 5 > tagged.jsonl
     """
     with usage_errors():
         from linearcore.tagging import Tagger
@@ -61,30 +79,47 @@ def predict(
         )
     with reader_errors():
         first = next(sentences)
-        write = _writer(tagger, first, output_format, tag, file, is_detected=format == "auto")
-        tagged = tagger.tag_sentences(chain([first], sentences), batch_tokens, buffered=not unbuffered)
-        _print(tagged, write, unbuffered, file_name(file))
+        wanted = {"confidences": confidence, "margin": margin, "kbest": kbest > 1}
+        details = [name for name, is_wanted in wanted.items() if is_wanted]
+        write = _writer(tagger, first, output_format, tag, file, details, is_detected=format == "auto")
+        predicted = tagger.predict_sentences(
+            chain([first], sentences),
+            confidences=confidence,
+            margin=margin,
+            kbest=kbest,
+            beam=beam,
+            batch_tokens=batch_tokens,
+            buffered=not unbuffered,
+        )
+        _print(predicted, write, unbuffered, file_name(file))
 
 
 def _writer(
-    tagger: "Tagger", sentence: "Sentence", output_format: str, tag: str | None, name: str, is_detected: bool
+    tagger: "Tagger",
+    sentence: "Sentence",
+    output_format: str,
+    tag: str | None,
+    name: str,
+    details: list[str],
+    is_detected: bool,
 ) -> "SentenceWriter":
     """Returns the function that writes the sentences of a file that begins with `sentence`."""
-    write = make_writer(sentence, output_format, tag, layout=tagger.layout)
+    write = make_writer(sentence, output_format, tag, layout=tagger.layout, details=details)
     if is_detected and tag is None:
         tagger.layout.require_tags(sentence, tagger.vocabulary.tag_numbers, name)
     return write
 
 
-def _print(tagged: "Iterable[tuple[Sentence, list[str]]]", write: "SentenceWriter", unbuffered: bool, name: str) -> None:
+def _print(predicted: "Iterable[tuple[Sentence, Prediction]]", write: "SentenceWriter", unbuffered: bool, name: str) -> None:
     """Prints sentences as they are tagged, with a progress bar unless the tags are printed to a terminal."""
     from linearcore.runtime import Progress
 
     with nullcontext() if sys.stdout.isatty() else Progress() as progress:
         if progress is not None:
-            tagged = progress.track(tagged, f"tagging {name}", unit="sentences")
-        for sentence, tags in tagged:
-            sys.stdout.write(write(sentence, tags))
+            predicted = progress.track(predicted, f"tagging {name}", unit="sentences")
+        for sentence, prediction in predicted:
+            details = Details(prediction.confidences, prediction.margin, prediction.kbest)
+            sys.stdout.write(write(sentence, prediction.tags, details))
             if unbuffered:
                 sys.stdout.flush()
         sys.stdout.flush()

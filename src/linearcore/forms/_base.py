@@ -125,6 +125,15 @@ class Form(ABC):
         index = index.unsqueeze(-1)
         return scores.gather(-1, index).squeeze(-1) - scores.scatter(-1, index, -torch.inf).amax(-1)
 
+    def posterior(self, surrogate: Surrogate, scores: Tensor) -> Tensor:
+        """Returns the class probabilities (N, C) at which the expected loss is minimal at `scores` (N, C).
+
+        Raises:
+            ValueError: if the form has no such function.
+        """
+        advice = "use form='logodds', or calibrate the scores on held-out data"
+        raise ValueError(complaint("form", "estimate probabilities", repr(self.name), advice))
+
     def margins(self, labels: Tensor, candidates: Tensor, basis: Tensor) -> MarginSystem | None:
         """Returns the margins of the sum over competitors, for `linearcore.analysis`; None if not available.
 

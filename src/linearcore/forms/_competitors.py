@@ -61,8 +61,7 @@ class Competitors(Form):
         margin = None if labels.margin is None else labels.margin[chunk]
         references = _subtract_margin(self._references(scores, is_unmasked, chunk), margin)
         classes = torch.arange(scores.shape[-1], device=scores.device)
-        # If the reference is not −inf, the loss is finite and its weight has a gradient, even if the label is masked out.
-        is_counted = labels.is_counted(weights, (references != -math.inf).expand_as(weights))
+        is_counted = labels.is_counted(weights, is_unmasked[..., chunk])
         is_competitor = is_unmasked.unsqueeze(-2) & (classes[chunk].unsqueeze(-1) != classes) & is_counted.unsqueeze(-1)
         total = _sum_over_competitors(surrogate, references.unsqueeze(-1), scores.unsqueeze(-2), is_competitor)
         if self.normalize:

@@ -67,6 +67,17 @@ class Labels:
             return None
         return self.margin.to(scores.dtype)[self.index].unsqueeze(-1)
 
+    def has_weight(self, scores: Tensor) -> Tensor:
+        """Returns booleans in a shape that broadcasts to (N, C): the target weight w_y is not 0."""
+        if self.smoothing:
+            is_label = torch.ones(1, scores.shape[-1], dtype=torch.bool, device=scores.device)
+        elif self.probability is not None:
+            is_label = self.probability != 0
+        else:
+            assert self.index is not None
+            is_label = label_mask(scores, self.index.unsqueeze(-1))
+        return is_label if self.weight is None else is_label & (self.weight != 0)
+
     def target_weights(self, scores: Tensor) -> Tensor:
         """Returns w, (N, C), for soft labels."""
         num_classes = scores.shape[-1]

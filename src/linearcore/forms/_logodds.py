@@ -52,15 +52,8 @@ class LogOdds(Form):
 
     def soft_losses(self, surrogate: Surrogate, scores: Tensor, labels: Labels, chunk: slice) -> Tensor:
         weights = labels.target_weights(scores)
-        top = scores.argmax(-1, keepdim=True)
-        is_top = label_mask(scores, top)
         is_counted = labels.is_counted(weights, scores != -math.inf)
-        scores = scores - scores.gather(-1, top).detach()  # Leaves margins unchanged and avoids overflow.
-        log_sum_without_top = torch.add(*_logsumexp_without(scores, top))
-        log_sum_all = torch.logaddexp(log_sum_without_top, scores.gather(-1, top))
-        # log1p(−p) is accurate for p ≤ ½, so for all classes except the top one, which is computed separately.
-        log_p = (scores - log_sum_all).masked_fill(is_top, -1.0)
-        log_sums = torch.where(is_top, log_sum_without_top, log_sum_all + torch.log1p(-log_p.exp()))
+        scores, log_sums = _logsumexp_without_each(scores)
         margins = (scores - log_sums).masked_fill(~is_counted, 0.0)
         if labels.margin is not None:
             margins = margins - labels.margin.to(margins.dtype)
@@ -95,6 +88,18 @@ class LogOdds(Form):
             return fused.log_odds_gradient(scores, labels.index, max_score, competitor_factor, label_grad)  # type: ignore[no-any-return]
         shifted = scores.sub_(max_score) if overwrite else scores - max_score
         return _exp_inplace(shifted).mul_(competitor_factor).scatter_(-1, index, label_grad)
+
+    def posterior(self, surrogate: Surrogate, scores: Tensor) -> Tensor:
+        """Returns p_y ∝ q_y (1 − q_y) / |φ'(m_y)| with q = softmax(s) and the margins m_y = log q_y − log(1 − q_y).
+
+        The gradient of Σ_y p_y φ(m_y) is then 0. It is the softmax for the logistic surrogate, and `surrogate.posterior` of
+        the margin for two classes. If φ' = 0 at the largest margin, p is 1 for this class.
+        """
+        scores, log_sums = _logsumexp_without_each(scores)
+        slopes = -surrogate._derivative(scores - log_sums)
+        is_certain = slopes == 0  # At most one class: φ' < 0 for all margins up to 0.
+        log_p = scores + log_sums - slopes.log()
+        return torch.where(is_certain.any(-1, keepdim=True), is_certain.to(scores.dtype), log_p.softmax(-1))
 
     def margins(self, labels: Tensor, candidates: Tensor, basis: Tensor) -> LogOddsMargins:
         _, competitors = competitor_pairs(labels, candidates)
@@ -215,3 +220,15 @@ def _logsumexp_without(scores: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
     max_score = max_score.masked_fill(all_masked, 0.0)
     remainder = torch.logsumexp((competitors - max_score).masked_fill(all_masked, 0.0), -1, keepdim=True)
     return max_score, remainder.masked_fill(all_masked, -math.inf)
+
+
+def _logsumexp_without_each(scores: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the scores minus their maximum, and for each class the logsumexp of all others, (N, C) each."""
+    top = scores.argmax(-1, keepdim=True)
+    is_top = label_mask(scores, top)
+    scores = scores - scores.gather(-1, top).detach()  # Leaves margins unchanged and avoids overflow.
+    log_sum_without_top = torch.add(*_logsumexp_without(scores, top))
+    log_sum_all = torch.logaddexp(log_sum_without_top, scores.gather(-1, top))
+    # log1p(−p) is accurate for p ≤ ½, so for all classes except the top one, which is computed separately.
+    log_p = (scores - log_sum_all).masked_fill(is_top, -1.0)
+    return scores, torch.where(is_top, log_sum_without_top, log_sum_all + torch.log1p(-log_p.exp()))

@@ -16,7 +16,7 @@ from linearcore.surrogates import Surrogate
 def binary_elements(
     surrogate: Surrogate, scores: Tensor, positive: Tensor, pos_weight: Tensor | None, backend: str = "auto"
 ) -> Tensor:
-    """Returns the loss of each element, in float32 for half-precision scores.
+    """Returns the loss of each element, in float32 for half-precision scores; NaN for infinite scores.
 
     Args:
         surrogate: φ.
@@ -33,6 +33,11 @@ def binary_elements(
 
 
 def _reference(surrogate: Surrogate, scores: Tensor, positive: Tensor, pos_weight: Tensor | None) -> Tensor:
+    # 0 · inf is NaN. Without it the loss would be finite where φ(∞) is.
+    return _losses(surrogate, scores, positive, pos_weight).add(scores, alpha=0)
+
+
+def _losses(surrogate: Surrogate, scores: Tensor, positive: Tensor, pos_weight: Tensor | None) -> Tensor:
     if positive.dtype == torch.bool:
         # A hard label needs only one evaluation of φ.
         value = surrogate._value(torch.where(positive, scores, -scores))

@@ -60,20 +60,19 @@ def _is_one_small_sequence(emissions: Tensor, sites: Sites) -> bool:
 
 def _viterbi_of_one(emissions: Tensor, chain: Chain) -> tuple[list[int], float]:
     """Returns the best tags and their score for emissions (L, 1, |Y|). The same additions as in `_best_scores`."""
-    start, end, rows = chain.start.numpy(), chain.end.numpy(), emissions[:, 0].numpy()
-    columns = chain.transitions.t().contiguous().numpy()
-    alpha, predecessors = start + rows[0], []
+    start, transitions, end = (part.numpy() for part in chain)
+    rows = list(emissions[:, 0].numpy())
+    sums = np.empty_like(transitions)
     with np.errstate(invalid="ignore"):  # inf − inf is NaN here as in torch.
+        alphas = [start + rows[0]]
         for row in rows[1:]:
-            sums = columns + alpha
-            predecessors.append(sums.argmax(1))
-            alpha = sums.max(1) + row
-        alpha = alpha + end
-    tag = int(alpha.argmax())
-    tags = [tag]
-    for before in reversed(predecessors):
-        tags.append(int(before[tags[-1]]))
-    return tags[::-1], float(alpha[tag])
+            # Maxima over rows of a contiguous matrix are several times faster than maxima within rows.
+            alphas.append(np.add(transitions, alphas[-1][:, None], out=sums).max(0) + row)
+        last = alphas[-1] + end
+        tags = [int(last.argmax())]
+        for alpha in reversed(alphas[:-1]):
+            tags.append(int((alpha + transitions[:, tags[-1]]).argmax()))
+    return tags[::-1], float(last[tags[0]])
 
 
 def _fused_kernels_for(emissions: Tensor, chain: Chain) -> ModuleType | None:

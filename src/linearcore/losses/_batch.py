@@ -1,15 +1,17 @@
 """Argument checks, target conversion and reduction shared by all multi-class losses."""
 
 from collections.abc import Callable
+from numbers import Real
 from typing import TypeAlias
 
 from torch import Tensor
 
-from linearcore._checks import complaint, floating, holds, nan_where, shape
+from linearcore._checks import complaint, floating, holds, nan_where, on_device_of, shape
 from linearcore._reduce import check_reduction, reduce_losses
 from linearcore._typing import Reduction, result_dtype
 from linearcore.forms import Labels
-from linearcore.losses._targets import Rows, to_rows, validate_rows
+from linearcore.losses._infinite import check_finite, mark_infinite_labels
+from linearcore.losses._targets import Rows, to_rows, validate_target
 
 #: Function from rows and labels to unreduced losses (N,), in float32 for half-precision scores.
 RowLossFunction: TypeAlias = Callable[[Rows, Labels], Tensor]
@@ -49,21 +51,25 @@ def batch_loss(
     for name, vector in (("weight", weight), ("class_margin", class_margin)):
         if vector is not None:
             shape(name, vector, (rows.scores.shape[1],), "pass one value per class")
-    if validate:
-        _validate(rows, weight, sample_weight)
+            on_device_of(scores, name, vector)
 
     is_hard = rows.index is not None and label_smoothing == 0
     soft_weight = None if is_hard else weight
     labels = Labels(rows.index, rows.probability, soft_weight, class_margin, float(label_smoothing))
+    if validate:
+        validate_target(target, rows)
+        check_finite(scores, target, rows, labels)
+        _check_weights(weight, sample_weight)
     losses = nan_where(row_losses(rows, labels), rows.is_out_of_range)
+    losses = mark_infinite_labels(losses, rows, labels)
     losses = _reduce(losses, rows, weight, sample_weight, is_hard=is_hard, reduction=reduction)
     return losses.to(result_dtype(scores))
 
 
 def check_label_smoothing(label_smoothing: float) -> None:
     """Raises if `label_smoothing` is not in [0, 1]."""
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(complaint("label_smoothing", "be in [0, 1]", label_smoothing, "pass 0.1, for example"))
+    if not (isinstance(label_smoothing, Real) and 0 <= label_smoothing <= 1):
+        raise ValueError(complaint("label_smoothing", "be in [0, 1]", repr(label_smoothing), "pass 0.1, for example"))
 
 
 def _reduce(
@@ -83,8 +89,7 @@ def _reduce(
     return losses.reshape(rows.shape) if reduction == "none" else losses
 
 
-def _validate(rows: Rows, weight: Tensor | None, sample_weight: Tensor | None) -> None:
-    validate_rows(rows)
+def _check_weights(weight: Tensor | None, sample_weight: Tensor | None) -> None:
     for name, tensor in (("weight", weight), ("sample_weight", sample_weight)):
         if tensor is not None:
-            holds(name, tensor >= 0, "not be negative", "pass weights of 0 or more")
+            holds(name, tensor >= 0, "not be negative", "pass weights of 0 or more", values=tensor)

@@ -2,10 +2,11 @@
 
 from torch import Tensor
 
-from linearcore._checks import complaint, floating, holds, shape
+from linearcore._checks import complaint, floating, holds, on_device_of, shape
 from linearcore._reduce import check_reduction, reduce_losses
 from linearcore._typing import Reduction, result_dtype
 from linearcore.kernels import binary_elements
+from linearcore.losses._arguments import tensor_or_none, weight_or_none
 from linearcore.losses._multiclass import DEFAULT_SURROGATE, check_surrogate
 from linearcore.surrogates import Surrogate
 
@@ -15,7 +16,7 @@ def binary_loss(
     target: Tensor,
     *,
     surrogate: Surrogate = DEFAULT_SURROGATE,
-    pos_weight: Tensor | None = None,
+    pos_weight: Tensor | float | None = None,
     sample_weight: Tensor | None = None,
     signed: bool = False,
     reduction: Reduction = "mean",
@@ -32,12 +33,13 @@ def binary_loss(
         scores: any shape; columns are independent labels.
         target: same shape as `scores`. Booleans or integers in {0, 1}, or probabilities in [0, 1].
         surrogate: φ, the function of the margin, for example `LinearCore(tau=1.0)`.
-        pos_weight: p, in a shape that broadcasts to `scores`. As in torch, the mean does not divide by it.
+        pos_weight: p, a number or a tensor that broadcasts to `scores`. As in torch, the mean does not divide by it.
         sample_weight: weights in a shape that broadcasts to `scores`; the mean divides by their sum.
         signed: targets are in {−1, +1}, or in [−1, 1], instead of 0 and 1.
         reduction: "mean", "sum" or "none".
         backend: "auto", "reference" or "eager", as in `multiclass_loss`.
-        validate: check values (targets in range, no NaN, no negative weights). Synchronises with the GPU.
+        validate: check values (targets in range, finite scores, no negative weights); synchronises with the GPU. Without it
+            the loss of an infinite score is NaN.
 
     Returns:
         A scalar, or the unreduced loss in the shape of `scores`. The dtype is that of `scores`, or float32 under autocast.
@@ -62,11 +64,12 @@ def binary_loss(
     if not isinstance(target, Tensor):
         raise TypeError(complaint("target", "be a torch tensor", type(target).__name__, "wrap it in torch.as_tensor"))
     shape("target", target, tuple(scores.shape), "pass one target per score")
+    on_device_of(scores, "target", target)
     if validate:
         _validate(scores, target, sample_weight, signed=signed)
     positive = _positive_probability(target, signed=signed)
-    pos_weight = _broadcast("pos_weight", pos_weight, scores)
-    sample_weight = _broadcast("sample_weight", sample_weight, scores)
+    pos_weight = _broadcast("pos_weight", weight_or_none("pos_weight", pos_weight), scores)
+    sample_weight = _broadcast("sample_weight", tensor_or_none("sample_weight", sample_weight), scores)
     losses = binary_elements(surrogate, scores, positive, pos_weight, backend)
     return reduce_losses(losses, sample_weight, None, reduction).to(result_dtype(scores))
 
@@ -81,6 +84,9 @@ def _positive_probability(target: Tensor, *, signed: bool) -> Tensor:
 def _broadcast(name: str, tensor: Tensor | None, scores: Tensor) -> Tensor | None:
     if tensor is None:
         return None
+    if tensor.dim() == 0:
+        tensor = tensor.to(scores.device)  # As in torch, a scalar may be on the CPU.
+    on_device_of(scores, name, tensor)
     try:
         return tensor.expand(scores.shape)
     except RuntimeError:
@@ -89,13 +95,14 @@ def _broadcast(name: str, tensor: Tensor | None, scores: Tensor) -> Tensor | Non
 
 
 def _validate(scores: Tensor, target: Tensor, sample_weight: Tensor | None, *, signed: bool) -> None:
-    holds("scores", ~scores.isnan(), "not be NaN", "find the first NaN in the network")
+    advice = "lower the learning rate, or look for an overflow in the network"
+    holds("scores", scores.isfinite(), "be finite", advice, values=scores)
     low = -1 if signed else 0
     if target.is_floating_point():
         inside, allowed = (target >= low) & (target <= 1), f"[{low}, 1]"
     else:
         inside, allowed = (target == low) | (target == 1), f"{{{low}, 1}}"
     advice = "pass `signed=False` for labels 0 and 1" if signed else "pass `signed=True` for labels −1 and +1"
-    holds("target", inside, f"be in {allowed}", advice)
+    holds("target", inside, f"be in {allowed}", advice, values=target)
     if sample_weight is not None:
-        holds("sample_weight", sample_weight >= 0, "not be negative", "pass weights of 0 or more")
+        holds("sample_weight", sample_weight >= 0, "not be negative", "pass weights of 0 or more", values=sample_weight)

@@ -2,20 +2,24 @@
 
 from torch import Tensor, nn
 
-from linearcore._checks import complaint, one_of
+from linearcore._checks import one_of
 from linearcore._reduce import check_reduction
 from linearcore._typing import Reduction
 from linearcore.forms import Form
 from linearcore.kernels import BACKENDS
+from linearcore.losses._arguments import takes_input, tensor_or_none, weight_or_none
 from linearcore.losses._batch import check_label_smoothing
 from linearcore.losses._binary import binary_loss
 from linearcore.losses._multiclass import DEFAULT_SURROGATE, check_form, check_surrogate, multiclass_loss
+from linearcore.losses._probabilities import class_probabilities, positive_probabilities
 from linearcore.losses._robust import ROBUST_SURROGATE, check_radius, check_scale, is_symmetric, robust_loss
 from linearcore.surrogates import Surrogate
 
 
 class LinearCoreLoss(nn.Module):
     """Module for `multiclass_loss`; a drop-in replacement for `nn.CrossEntropyLoss`.
+
+    The default form has a square-root regret bound, no linear one; `docs/guarantees.md` compares the forms.
 
     Args:
         weight: (C) class weights.
@@ -60,9 +64,10 @@ class LinearCoreLoss(nn.Module):
         self.reduction: Reduction = reduction
         self.backend = backend
         self.validate = validate
-        self.register_buffer("weight", _tensor_or_none("weight", weight))
-        self.register_buffer("class_margin", _tensor_or_none("class_margin", class_margin))
+        self.register_buffer("weight", tensor_or_none("weight", weight))
+        self.register_buffer("class_margin", tensor_or_none("class_margin", class_margin))
 
+    @takes_input
     def forward(self, scores: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
         """Returns the loss; `sample_weight` has the shape of the unreduced loss."""
         return multiclass_loss(
@@ -80,8 +85,25 @@ class LinearCoreLoss(nn.Module):
             validate=self.validate,
         )
 
+    def probabilities(self, scores: Tensor) -> Tensor:
+        """Returns class probabilities in the shape of `scores`, for example as skorch's `predict_nonlinearity`.
+
+        They are the probabilities at which the expected loss is minimal at these scores, not the softmax. 0.1 % of them is
+        the softmax, which orders classes that the linear core leaves equal: the class with the highest score has the highest
+        probability. They are those of the training labels with `weight`, `class_margin` and `label_smoothing` applied.
+
+        Raises:
+            ValueError: if the form does not estimate probabilities, as "pairwise" and "centered".
+
+        Example:
+            >>> import torch
+            >>> LinearCoreLoss().probabilities(torch.tensor([[4.0, 0.0, 0.0]]))
+            tensor([[0.8444, 0.0778, 0.0778]])
+        """
+        return class_probabilities(self.form, self.surrogate, scores)
+
     def extra_repr(self) -> str:
-        return f"surrogate={self.surrogate}, form={self.form}, reduction={self.reduction!r}"
+        return f"surrogate={self.surrogate}, form={self.form}, {_shared_repr(self)}"
 
 
 class RobustLinearCoreLoss(nn.Module):
@@ -131,8 +153,9 @@ class RobustLinearCoreLoss(nn.Module):
         self.reduction: Reduction = reduction
         self.backend = backend
         self.validate = validate
-        self.register_buffer("weight", _tensor_or_none("weight", weight))
+        self.register_buffer("weight", tensor_or_none("weight", weight))
 
+    @takes_input
     def forward(self, scores: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
         """Returns the loss; `sample_weight` has the shape of the unreduced loss."""
         return robust_loss(
@@ -151,14 +174,14 @@ class RobustLinearCoreLoss(nn.Module):
         )
 
     def extra_repr(self) -> str:
-        return f"radius={self.radius:g}, surrogate={self.surrogate}, scale={self.scale:g}, reduction={self.reduction!r}"
+        return f"radius={self.radius:g}, surrogate={self.surrogate}, scale={self.scale:g}, {_shared_repr(self)}"
 
 
 class BinaryLinearCoreLoss(nn.Module):
     """Module for `binary_loss`; a drop-in replacement for `nn.BCEWithLogitsLoss`.
 
     Args:
-        pos_weight: weight of positive targets, in a shape that broadcasts to the scores.
+        pos_weight: weight of positive targets: a number, or a tensor in a shape that broadcasts to the scores.
         surrogate, signed, reduction, backend, validate: as in `binary_loss`.
 
     Example:
@@ -171,7 +194,7 @@ class BinaryLinearCoreLoss(nn.Module):
 
     def __init__(
         self,
-        pos_weight: Tensor | None = None,
+        pos_weight: Tensor | float | None = None,
         *,
         surrogate: Surrogate = DEFAULT_SURROGATE,
         signed: bool = False,
@@ -188,8 +211,9 @@ class BinaryLinearCoreLoss(nn.Module):
         self.reduction: Reduction = reduction
         self.backend = backend
         self.validate = validate
-        self.register_buffer("pos_weight", pos_weight)
+        self.register_buffer("pos_weight", weight_or_none("pos_weight", pos_weight))
 
+    @takes_input
     def forward(self, scores: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
         """Returns the loss; `sample_weight` broadcasts to the shape of `scores`."""
         return binary_loss(
@@ -204,12 +228,27 @@ class BinaryLinearCoreLoss(nn.Module):
             validate=self.validate,
         )
 
+    def probabilities(self, scores: Tensor) -> Tensor:
+        """Returns the probability of the positive label for each score: `surrogate.posterior`, and 0.1 % sigmoid.
+
+        The sigmoid orders scores in the linear core, where the posterior is ½: it is above ½ for all scores above 0.
+
+        Example:
+            >>> import torch
+            >>> BinaryLinearCoreLoss().probabilities(torch.tensor([-4.0, 0.0, 4.0]))
+            tensor([0.0866, 0.5000, 0.9134])
+        """
+        return positive_probabilities(self.surrogate, scores)
+
     def extra_repr(self) -> str:
         return f"surrogate={self.surrogate}, signed={self.signed}, reduction={self.reduction!r}"
 
 
-def _tensor_or_none(name: str, vector: object) -> Tensor | None:
-    """Returns `vector`; raises if it is neither a tensor nor None."""
-    if vector is None or isinstance(vector, Tensor):
-        return vector
-    raise TypeError(complaint(name, "be a torch tensor", type(vector).__name__, "wrap it in torch.as_tensor"))
+def _shared_repr(module: LinearCoreLoss | RobustLinearCoreLoss) -> str:
+    """Returns the reduction, and `ignore_index` and `label_smoothing` if they are not at their default."""
+    words = [f"reduction={module.reduction!r}"]
+    if module.ignore_index != -100:
+        words.append(f"ignore_index={module.ignore_index}")
+    if module.label_smoothing:
+        words.append(f"label_smoothing={module.label_smoothing}")
+    return ", ".join(words)

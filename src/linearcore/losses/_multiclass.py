@@ -34,7 +34,8 @@ def multiclass_loss(
         centered   mean_{v≠y} φ(−(s_v − mean s))       0-1 regret ≤ constant · surrogate regret (`docs/guarantees.md`)
         logodds    φ(s_y − logsumexp_{v≠y} s_v)        accuracy close to cross-entropy (default)
 
-    Classes with score −inf are masked out: they are neither competitors (classes v ≠ y) nor part of the mean in `centered`.
+    The default has a square-root regret bound, no linear one. Classes with score −inf are masked out: they are neither
+    competitors (classes v ≠ y) nor part of the mean in `centered`. Scores of +inf or NaN and masked labels are errors.
 
     Args:
         scores: (C), (N, C) or (N, C, d1, …, dk), any floating dtype: raw logits.
@@ -50,8 +51,8 @@ def multiclass_loss(
         reduction: "mean", "sum" or "none".
         backend: "reference" (plain autograd), "eager" (blocks of rows, recomputed in the backward pass), "fused" (Triton,
             for logodds with index targets on a GPU), or "auto", the fastest that torch.compile and torch.func allow.
-        validate: check values (labels, probabilities, NaN); synchronises with the GPU. A label out of range always raises on
-            a CPU; on a GPU without `validate` its loss is NaN.
+        validate: raise for the errors above, for wrong labels and probabilities; synchronises with the GPU. Without it the
+            loss of such a score or label is inf or NaN. A label out of range always raises on a CPU.
 
     Returns:
         A scalar, or the unreduced loss (), (N) or (N, d1, …, dk); dtype as in F.cross_entropy, computed in float32 at least.

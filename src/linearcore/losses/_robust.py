@@ -58,7 +58,7 @@ def robust_loss(
         surrogate: φ, the function of the margin, for example `LinearCore(tau=2.0)`.
         scale: factor of the loss. It matters relative to weight decay and other loss terms; Adam alone is invariant to it.
         scores, target, weight, sample_weight, ignore_index, label_smoothing, reduction, backend, validate: as in
-            `multiclass_loss`. Classes with score −inf are masked out; the loss is inf if the label is masked.
+            `multiclass_loss`, infinite scores included.
 
     Returns:
         A scalar, or the unreduced loss, as `multiclass_loss`. Raises the errors of `multiclass_loss`.

@@ -8,6 +8,7 @@ from linearcore._reduce import check_reduction, reduce_losses
 from linearcore._typing import Reduction, compute_dtype, result_dtype
 from linearcore.forms import Form
 from linearcore.kernels import entries
+from linearcore.losses._infinite import mark_infinite
 from linearcore.losses._multiclass import DEFAULT_SURROGATE, check_form
 from linearcore.proposals import Proposal, check_num_samples
 from linearcore.surrogates import Surrogate
@@ -96,7 +97,7 @@ def sampled_multiclass_loss(
     sample = proposal.candidates(index, num_classes, num_samples, generator)
     label_scores, scores = class_scores(hidden, linear_weight, linear_bias, index, sample.index, sparse=sparse)
     losses = form.sampled_losses(surrogate, label_scores, scores, sample.log_weight, num_classes)
-    losses = nan_where(losses, is_out_of_range)
+    losses = mark_infinite(nan_where(losses, is_out_of_range), label_scores.masked_fill(~is_counted, 0.0))
     return reduce_losses(losses, sample_weight, is_counted, reduction).to(result_dtype(hidden))
 
 

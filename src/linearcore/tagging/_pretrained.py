@@ -5,6 +5,8 @@ transformers is an optional dependency and slow to import, so the functions impo
 
 import inspect
 import json
+import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -125,6 +127,18 @@ def one_line_errors(path: object, must: str = _MUST, advice: str = _ADVICE) -> I
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError, SafetensorError) as error:
         reason = " ".join(str(error).split()).partition(". ")[0] or type(error).__name__
         raise ValueError(complaint("path", must, f"{str(path)!r} ({reason[:200]})", advice)) from error
+
+
+@contextmanager
+def file_errors(folder: Path) -> Iterator[None]:
+    """Raises errors of writing a tokenizer, which are plain `Exception`s of the package tokenizers, as `OSError`."""
+    try:
+        yield
+    except Exception as error:
+        number = re.search(r"\(os error (\d+)\)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1])), str(folder)) from error
 
 
 def _require_encoder(config: "PretrainedConfig", path: str | Path) -> None:

@@ -151,5 +151,7 @@ def test_what_is_printed_can_be_checked_again() -> None:
 
 
 def test_a_number_of_classes_must_be_a_number_of_classes() -> None:
-    with pytest.raises(TypeError, match=r"`num_tags` must be an integer, got 3\.5"):
+    with pytest.raises(ValueError, match=r"`num_classes` must be an integer of at least 2, got 1"):
+        certify(LinearCore(), "pairwise", 1)
+    with pytest.raises(ValueError, match=r"`num_classes` must be an integer of at least 2, got 3\.5"):
         certify(LinearCore(), "pairwise", 3.5)

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 import torch
@@ -219,14 +220,17 @@ def test_unbuffered_tags_come_line_by_line(models):
     environment = os.environ | {"PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=environment) as process:
+        # Reading would wait forever if a sentence were kept until the input ends.
+        watchdog = threading.Timer(30, process.kill)
+        watchdog.start()
         for words in (["a", "cat"], ["cat"]):
             process.stdin.write(" ".join(words) + "\n")
             process.stdin.flush()
-            # Would wait forever if the sentence were kept until the input ends.
             lines = [process.stdout.readline() for _ in range(len(words) + 1)]
             assert [line.split("\t")[0] for line in lines] == [*words, "\n"]
         process.stdin.close()
         assert process.wait() == 0
+        watchdog.cancel()
 
 
 def test_buffered_and_unbuffered_tags_are_the_same(predict, models, monkeypatch, capsys):

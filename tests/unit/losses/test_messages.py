@@ -50,11 +50,28 @@ CASES: dict[str, tuple[Callable[[], Tensor], type[Exception], str]] = {
     "target a list": (multi(target=[0, 1, 3]), TypeError, r"`target` must be a torch tensor, got list"),
     "target too short": (multi(target=TARGET[:2]), ValueError, r"`target` must have shape \(3,\), got \(2,\)"),
     "target of wrong rank": (multi(target=TARGET[:, None]), ValueError, r"`target` must have shape \(3,\), got \(3, 1\)"),
+    "target with one column": (multi(target=TARGET[:, None]), ValueError, r"pass `target.squeeze\(1\)`"),
+    "one-hot integers": (multi(target=torch.eye(4)[TARGET].long()), TypeError, r"`target` .*`.argmax\(1\)`"),
+    "target on another device": (
+        multi(target=TARGET.to("meta")),
+        ValueError,
+        r"`target` must be on the device of `scores`, cpu, got meta; .*`.to\('cpu'\)`",
+    ),
+    "weight on another device": (
+        multi(weight=torch.ones(4, device="meta")),
+        ValueError,
+        r"`weight` must be on the device of `scores`, cpu, got meta",
+    ),
+    "sample weight on another device": (
+        multi(sample_weight=torch.ones(3, device="meta")),
+        ValueError,
+        r"`sample_weight` must be on the device of `scores`, cpu, got meta",
+    ),
     "target of a sample": (multi(SCORES[0], TARGET[:1]), ValueError, r"`target` must have shape \(\), got \(1,\)"),
     "classes last": (
         multi(torch.zeros(3, 5, 4), torch.zeros(3, 5).long()),
         ValueError,
-        r"`target` must have shape \(3, 4\)",
+        r"`target` must have shape \(3, 4\), got \(3, 5\); .*`scores.movedim\(-1, 1\)`",
     ),
     "float indices": (multi(target=TARGET.float()), TypeError, r"`target` must be integer class indices, got torch.float32"),
     "bool indices": (multi(target=TARGET > 0), TypeError, r"`target` must be integer class indices, got torch.bool"),
@@ -63,7 +80,11 @@ CASES: dict[str, tuple[Callable[[], Tensor], type[Exception], str]] = {
         TypeError,
         r"`target` must be floating point when it has the shape",
     ),
-    "label too large": (multi(target=TARGET + 1, validate=True), ValueError, r"`target` must be in \[0, 4\).*, got 1 of 3"),
+    "label too large": (
+        multi(target=TARGET + 1, validate=True),
+        ValueError,
+        r"`target` .* \[0, 4\).* target\[2\] = 4 \(1 of 3",
+    ),
     "label negative": (
         multi(target=TARGET - 1, validate=True),
         ValueError,
@@ -72,14 +93,18 @@ CASES: dict[str, tuple[Callable[[], Tensor], type[Exception], str]] = {
     "probabilities negative": (
         multi(target=with_entry(SOFT, -0.25), validate=True),
         ValueError,
-        r"`target` must hold probabilities, which are not negative, got 1 of 12",
+        r"`target` must hold probabilities, which are not negative, got target\[0, 0\] = -0.25 \(1 of 12",
     ),
     "probabilities too large": (
         multi(target=2 * SOFT, validate=True),
         ValueError,
-        r"`target` must hold .* 1, got 3",
+        r"`target` must hold .* sum to 1 .*, got target\[0\] = 2 \(3 of 3",
     ),
-    "scores NaN": (multi(with_entry(SCORES, math.nan), validate=True), ValueError, r"`scores` must not be NaN, got 1 of 12"),
+    "scores NaN": (
+        multi(with_entry(SCORES, math.nan), validate=True),
+        ValueError,
+        r"`scores` must not be NaN .*, got scores\[0, 0\] = nan \(1 of 12",
+    ),
     "unknown form": (
         multi(form="pairs"),
         ValueError,
@@ -94,6 +119,7 @@ CASES: dict[str, tuple[Callable[[], Tensor], type[Exception], str]] = {
     ),
     "smoothing negative": (multi(label_smoothing=-0.1), ValueError, r"`label_smoothing` must be in \[0, 1\], got -0.1"),
     "smoothing above one": (multi(label_smoothing=1.5), ValueError, r"`label_smoothing` must be in \[0, 1\], got 1.5"),
+    "smoothing a string": (multi(label_smoothing="0.1"), ValueError, r"`label_smoothing` must be in \[0, 1\], got '0.1'"),
     "smoothing NaN": (multi(label_smoothing=math.nan), ValueError, r"`label_smoothing` must be in \[0, 1\], got nan"),
     "weight of wrong shape": (multi(weight=torch.ones(3)), ValueError, r"`weight` must have shape \(4,\), got \(3,\)"),
     "margin of wrong shape": (
@@ -109,12 +135,12 @@ CASES: dict[str, tuple[Callable[[], Tensor], type[Exception], str]] = {
     "weight negative": (
         multi(weight=-torch.ones(4), validate=True),
         ValueError,
-        r"`weight` must not be negative, got 4 of 4",
+        r"`weight` must not be negative, got weight\[0\] = -1 \(4 of 4",
     ),
     "sample weight negative": (
         multi(sample_weight=-torch.ones(3), validate=True),
         ValueError,
-        r"`sample_weight` must not be negative, got 3 of 3",
+        r"`sample_weight` must not be negative, got sample_weight\[0\] = -1 \(3 of 3",
     ),
     "centered with two sides": (
         multi(form="centered", surrogate=LinearCore(sides=2)),
@@ -149,6 +175,22 @@ CASES: dict[str, tuple[Callable[[], Tensor], type[Exception], str]] = {
         ValueError,
         r"`pos_weight` must broadcast to the shape of `scores`, \(3, 4\), got \(3,\)",
     ),
+    "pos weight a list": (yes_no(pos_weight=[2.0]), TypeError, r"`pos_weight` must be a torch tensor, got list"),
+    "pos weight on another device": (
+        yes_no(pos_weight=torch.ones(4, device="meta")),
+        ValueError,
+        r"`pos_weight` must be on the device of `scores`, cpu, got meta",
+    ),
+    "binary target on another device": (
+        yes_no(target=SOFT.to("meta")),
+        ValueError,
+        r"`target` must be on the device of `scores`, cpu, got meta",
+    ),
+    "binary sample weight a list": (
+        yes_no(sample_weight=[1.0]),
+        TypeError,
+        r"`sample_weight` must be a torch tensor, got list",
+    ),
     "binary sample weight shape": (
         yes_no(sample_weight=torch.ones(2, 4)),
         ValueError,
@@ -162,17 +204,17 @@ CASES: dict[str, tuple[Callable[[], Tensor], type[Exception], str]] = {
     "binary signs unannounced": (
         yes_no(target=with_entry(SOFT, -1.0), validate=True),
         ValueError,
-        r"`target` must be in \[0, 1\], got 1 of 12.*signed=True",
+        r"`target` must be in \[0, 1\], got target\[0, 0\] = -1 \(1 of 12.*signed=True",
     ),
     "binary zeros among signs": (
         yes_no(target=torch.zeros(3, 4).int(), signed=True, validate=True),
         ValueError,
-        r"`target` must be in \{-1, 1\}, got 12 of 12.*`signed=",
+        r"`target` must be in \{-1, 1\}, got target\[0, 0\] = 0 \(12 of 12.*`signed=",
     ),
     "binary scores NaN": (
         yes_no(with_entry(SCORES, math.nan), validate=True),
         ValueError,
-        r"`scores` must not be NaN, got 1",
+        r"`scores` must be finite, got scores\[0, 0\] = nan",
     ),
     "binary weight negative": (
         yes_no(sample_weight=-torch.ones(4), validate=True),
@@ -195,8 +237,14 @@ def test_message(act: Callable[[], Tensor], error: type[Exception], words: str) 
 def test_messages_hold_for_any_rank(ndim: int) -> None:
     scores = torch.zeros((4,) if ndim == 1 else (2, 4, 3))
     target = torch.zeros(() if ndim == 1 else (2, 3), dtype=torch.long)
-    with pytest.raises(ValueError, match="`target` must be in"):
-        multiclass_loss(scores, target + 9, validate=True)
+    target_entry, score_entry = ("target", r"scores\[1\]") if ndim == 1 else (r"target\[1, 2\]", r"scores\[1, 3, 2\]")
+    wrong, not_a_number = target.clone(), scores.clone()
+    wrong.view(-1)[-1] = 9
+    (not_a_number if ndim == 1 else not_a_number[1, :, 2])[1 if ndim == 1 else 3] = math.nan
+    with pytest.raises(ValueError, match=f"`target` must be in .*, got {target_entry} = 9 "):
+        multiclass_loss(scores, wrong)
+    with pytest.raises(ValueError, match=f"`scores` must not be NaN .*, got {score_entry} = nan "):
+        multiclass_loss(not_a_number, target, validate=True)
     with pytest.raises(ValueError, match="`sample_weight` must have shape"):
         multiclass_loss(scores, target, sample_weight=torch.ones(5))
     with pytest.raises(ValueError, match="`weight` must have shape"):

@@ -6,7 +6,17 @@ import pytest
 import torch
 from torch import nn
 
-from linearcore import BinaryLinearCoreLoss, Hinge, LinearCore, LinearCoreLoss, Pairwise, binary_loss, multiclass_loss
+from linearcore import (
+    BinaryLinearCoreLoss,
+    Hinge,
+    LinearCore,
+    LinearCoreLoss,
+    Pairwise,
+    RobustLinearCoreLoss,
+    binary_loss,
+    multiclass_loss,
+)
+from linearcore.losses.baselines import BaselineLoss, EarlyLearning
 
 SCORES = torch.randn(6, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 TARGET = torch.tensor([0, 3, 1, -1, 2, 1])
@@ -70,10 +80,46 @@ def test_binary_module_passes_everything_on() -> None:
     for left_out in ("pos_weight", "surrogate", "signed", "reduction"):
         fewer = {name: option for name, option in options.items() if name != left_out}
         assert not torch.equal(BinaryLinearCoreLoss(**fewer)(SCORES, target, PER_SAMPLE[:, None]), ours)
-    with pytest.raises(ValueError, match="`scores` must not be NaN"):
+    with pytest.raises(ValueError, match="`scores` must be finite"):
         BinaryLinearCoreLoss(validate=True)(torch.tensor([torch.nan]), torch.tensor([1]))
     with pytest.raises(ValueError, match="`scores` must not be NaN"):
         LinearCoreLoss(validate=True)(torch.tensor([torch.nan, 0.0]), torch.tensor(1))
+
+
+@pytest.mark.parametrize("loss", (LinearCoreLoss(), RobustLinearCoreLoss(), BaselineLoss("unhinged")), ids=repr)
+def test_the_keywords_of_torch(loss: nn.Module) -> None:
+    target = TARGET.clamp(min=0)
+    assert loss(input=SCORES, target=target) == loss(SCORES, target=target) == loss(scores=SCORES, target=target)
+    for twice in (((), {"scores": SCORES}), ((SCORES,), {})):
+        with pytest.raises(TypeError, match="multiple values"):
+            loss(*twice[0], input=SCORES, target=target, **twice[1])
+
+
+def test_the_keywords_of_torch_in_the_other_modules() -> None:
+    assert BinaryLinearCoreLoss()(input=SCORES, target=SCORES.sigmoid()) == binary_loss(SCORES, SCORES.sigmoid())
+    target, index = TARGET.clamp(min=0), torch.arange(6)
+    named = EarlyLearning(6, 4)(input=SCORES, target=target, index=index)
+    assert named == EarlyLearning(6, 4)(SCORES, target, index)
+
+
+@pytest.mark.parametrize("pos_weight", (2.0, 2, torch.tensor(2.0)), ids=repr)
+def test_a_positive_weight_may_be_a_number(pos_weight: float) -> None:
+    target = (SCORES > 0.3).double()
+    expected = binary_loss(SCORES, target, pos_weight=torch.full((4,), 2.0))
+    assert binary_loss(SCORES, target, pos_weight=pos_weight) == expected
+    module = BinaryLinearCoreLoss(pos_weight)
+    assert module(SCORES, target) == expected and module.state_dict()["pos_weight"] == 2
+    # As in torch, a scalar on the CPU serves scores on every device.
+    assert module(SCORES.to("meta"), target.to("meta")).device.type == "meta"
+
+
+def test_repr_has_the_options_that_were_changed() -> None:
+    assert repr(LinearCoreLoss()).endswith("reduction='mean')")
+    for loss in (
+        LinearCoreLoss(ignore_index=0, label_smoothing=0.1),
+        RobustLinearCoreLoss(ignore_index=0, label_smoothing=0.1),
+    ):
+        assert "ignore_index=0" in repr(loss) and "label_smoothing=0.1" in repr(loss)
 
 
 def test_weights_move_with_the_module() -> None:

@@ -275,19 +275,3 @@ def test_gradient_flows_through_a_network() -> None:
     multiclass_loss(network(inputs), target, surrogate=Logistic()).backward()
     for parameter, gradient in zip(network.parameters(), expected, strict=True):
         torch.testing.assert_close(parameter.grad, gradient)
-
-
-def test_the_gradient_of_a_zero_weight_counts_the_loss_of_a_masked_label() -> None:
-    # `centered` has a finite loss for a label whose own score is −inf, so that its weight has a gradient.
-    scores = torch.tensor([[0.3, -1.0, -torch.inf, 0.8]], dtype=torch.float64)
-    target = torch.tensor([[0.1, 0.2, 0.3, 0.4]], dtype=torch.float64)
-    delta = torch.tensor([0.2, 0.5, 0.1, 0.3], dtype=torch.float64)
-
-    def loss(weight: Tensor) -> Tensor:
-        return multiclass_loss(scores, target, form="centered", weight=weight, class_margin=delta)
-
-    weight = torch.tensor([1.0, 2.0, 0.0, 1.5], dtype=torch.float64, requires_grad=True)
-    loss(weight).backward()
-    steps = 1e-6 * torch.eye(4, dtype=torch.float64)
-    expected = torch.stack([(loss(weight.detach() + step) - loss(weight.detach() - step)) / 2e-6 for step in steps])
-    torch.testing.assert_close(weight.grad, expected, rtol=1e-6, atol=1e-9)

@@ -174,11 +174,11 @@ def test_a_label_without_competitors_is_not_wrong() -> None:
 
 
 @every_backend
-def test_nothing_there_is_left_out_without_nan(backend: str) -> None:
+def test_a_row_without_classes_has_infinite_loss_and_no_gradient(backend: str) -> None:
     scores = torch.tensor([[-math.inf] * 3, [1.0, 0.0, 2.0]])
     for target in (torch.tensor([0, 1]), torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])):
         loss, gradient = with_gradient(scores, target, reduction="none", backend=backend)
-        assert loss[0] == 0 and (gradient[0] == 0).all() and loss[1] > 0 and (gradient[1] != 0).all()
+        assert loss[0] == math.inf and (gradient[0] == 0).all() and loss[1] > 0 and (gradient[1] != 0).all()
 
 
 @pytest.mark.parametrize("filling", (-math.inf, math.inf, math.nan))

@@ -4,8 +4,8 @@
         loss(scores, target, reduction="none")
 
 Each is a loss ℓ(s, y) of scores and a label, with the arguments weight, sample_weight, ignore_index, label_smoothing,
-reduction and validate of `multiclass_loss`. Probability targets and label smoothing give the expectation over y. Classes
-with score −inf are masked out. With p = softmax(s):
+reduction and validate of `multiclass_loss`. Probability targets and label smoothing give the expectation over y. Scores
+of ±inf and NaN have the rules of `multiclass_loss`. With p = softmax(s):
 
     cross_entropy                         −log p_y
     mean_absolute_error                   2 (1 − p_y)                             symmetric

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from linearcore._checks import complaint, floating, holds, shape
+from linearcore.losses._arguments import takes_input, tensor_or_none
 from linearcore.losses._targets import class_rows, to_rows
 from linearcore.losses.baselines._baseline import LabelledRows, Range, baseline, row_scores
 
@@ -124,9 +125,7 @@ class EarlyLearning(nn.Module):
         for name, number in (("num_samples", num_samples), ("num_classes", num_classes)):
             if not (isinstance(number, int) and number >= 1):
                 raise ValueError(complaint(name, "be a positive integer", repr(number), "it is a size of the history"))
-        weight = shared.pop("weight", None)
-        if not (weight is None or isinstance(weight, Tensor)):
-            raise TypeError(complaint("weight", "be a torch tensor", type(weight).__name__, "wrap it in torch.as_tensor"))
+        weight = tensor_or_none("weight", shared.pop("weight", None))
         self.momentum = momentum
         self.strength = strength
         self.floor = floor
@@ -136,6 +135,7 @@ class EarlyLearning(nn.Module):
         empty = torch.zeros(0, num_classes, device=None if weight is None else weight.device)
         self._loss(empty, empty[:, 0].long(), empty, None)  # Checks the options.
 
+    @takes_input
     def forward(self, scores: Tensor, target: Tensor, index: Tensor, sample_weight: Tensor | None = None) -> Tensor:
         """Returns the loss; `index` (N) holds the positions of the samples in the training set. `scores` is (N, C)."""
         floating("scores", scores, "pass the raw output of the network")
@@ -147,9 +147,8 @@ class EarlyLearning(nn.Module):
         index = index.long()  # torch treats uint8 as a mask.
         if self.shared.get("validate", False):
             is_valid = (index >= 0) & (index < self.history.shape[0])
-            holds(
-                "index", is_valid, f"be in [0, {self.history.shape[0]})", "set `num_samples` to the size of the training set"
-            )
+            must, advice = f"be in [0, {self.history.shape[0]})", "set `num_samples` to the size of the training set"
+            holds("index", is_valid, must, advice, values=index)
         loss, updated = self._loss(scores, target, self.history[index], sample_weight)
         if self.training:
             self.history[index] = updated

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from linearcore._checks import complaint, one_of
 from linearcore.losses import baselines  # Imports this file; names are looked up at run time.
+from linearcore.losses._arguments import takes_input, tensor_or_none
 from linearcore.losses.baselines._baseline import Baseline
 
 
@@ -34,16 +35,15 @@ class BaselineLoss(nn.Module):
         if not isinstance(baseline, Baseline):
             one_of("baseline", baseline, baselines.BASELINES, "choose one of these, or pass a Baseline")
             baseline = baselines.BASELINES[baseline]
-        if not (weight is None or isinstance(weight, Tensor)):
-            raise TypeError(complaint("weight", "be a torch tensor", type(weight).__name__, "wrap it in torch.as_tensor"))
         if "sample_weight" in options:
             advice = "pass it in each call"
             raise TypeError(complaint("sample_weight", "be passed with the scores", "a constructor option", advice))
         baseline(torch.zeros(0, 2), torch.zeros(0, dtype=torch.long), **options)  # Checks the options.
         self.baseline = baseline
         self.options = options
-        self.register_buffer("weight", weight)
+        self.register_buffer("weight", tensor_or_none("weight", weight))
 
+    @takes_input
     def forward(self, scores: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
         """Returns the loss; `sample_weight` has the shape of the unreduced loss."""
         return self.baseline(scores, target, weight=self.weight, sample_weight=sample_weight, **self.options)

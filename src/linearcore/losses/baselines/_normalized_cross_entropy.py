@@ -16,7 +16,7 @@ def normalized_cross_entropy(rows: LabelledRows) -> Tensor:
 
         ℓ(s, y) = log p_y / Σ_v log p_v,        in [0, 1],  p = softmax(s)
 
-    The sum is over unmasked classes. The loss is 1, its maximum, if the label is masked, and 0 if it has no competitors.
+    The sum is over unmasked classes. The loss is 0 if the label has no competitors.
 
     Reference: Ma, Huang, Wang, Romano, Erfani and Bailey, *Normalized Loss Functions for Deep Learning with Noisy Labels*,
     ICML 2020.

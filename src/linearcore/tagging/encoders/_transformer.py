@@ -10,7 +10,13 @@ from torch import Tensor
 
 from linearcore._checks import complaint
 from linearcore._extras import require
-from linearcore.tagging._pretrained import empty_encoder, one_line_errors, pretrained_encoder, pretrained_tokenizer
+from linearcore.tagging._pretrained import (
+    empty_encoder,
+    file_errors,
+    one_line_errors,
+    pretrained_encoder,
+    pretrained_tokenizer,
+)
 from linearcore.tagging._vocabulary import Vocabulary
 from linearcore.tagging.encoders._cutting import cut_into_rows
 from linearcore.tagging.encoders._encoder import Encoder, WordFeatures
@@ -120,8 +126,9 @@ class TransformerEncoder(Encoder):
 
     def save(self, folder: Path) -> dict[str, Any]:
         """Writes the model's configuration and the tokenizer as JSON into `folder`; weights are not written."""
-        self.model.config.save_pretrained(folder)
-        self.tokenizer.save_pretrained(folder, legacy_format=False)
+        with file_errors(folder):
+            self.model.config.save_pretrained(folder)
+            self.tokenizer.save_pretrained(folder, legacy_format=False)
         return {"max_length": self.max_length}
 
     def lookup(self) -> dict[str, Any]:

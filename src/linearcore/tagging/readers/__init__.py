@@ -9,6 +9,7 @@ the file with other tags and leave everything else unchanged. Malformed input ra
 nothing is skipped. A new format is a subclass of `Format` in a file of its own and one line in `_index.py`.
 """
 
+from linearcore.tagging.readers._details import Details
 from linearcore.tagging.readers._error import ReaderError
 from linearcore.tagging.readers._format import Format, SentenceWriter
 from linearcore.tagging.readers._index import FORMATS, OUTPUT_FORMATS
@@ -21,6 +22,7 @@ from linearcore.tagging.readers._tag_columns import TagColumns
 __all__ = [
     "FORMATS",
     "OUTPUT_FORMATS",
+    "Details",
     "Format",
     "Layout",
     "ReaderError",

@@ -6,6 +6,7 @@ from itertools import chain
 from linearcore._checks import complaint
 from linearcore.tagging.readers._blocks import MAX_SENTENCE_LINES, Preamble, blocks, sentence_too_long
 from linearcore.tagging.readers._cells import check_cell, replace_cells
+from linearcore.tagging.readers._details import Details
 from linearcore.tagging.readers._error import ReaderError
 from linearcore.tagging.readers._format import Format, ReadOptions, SentenceWriter
 from linearcore.tagging.readers._sentence import Sentence, require_one_each
@@ -21,6 +22,7 @@ class Columns(Format):
     name = "columns"
     description = "one word per line"
     output = "columns"
+    details = frozenset({"confidences"})
     options = frozenset({"comments"})
     has_width = True
 
@@ -49,7 +51,8 @@ class Columns(Format):
             )
             raise ValueError(complaint("tag", must, columns, advice))
 
-        def write(sentence: Sentence, tags: Sequence[str]) -> str:
+        def write(sentence: Sentence, tags: Sequence[str], details: Details | None = None) -> str:
+            rows: Sequence[int] = sentence.rows
             if sentence.format == self.name:
                 lines = sentence.tagged_lines(tags, columns)
             else:
@@ -59,6 +62,9 @@ class Columns(Format):
                     replace_cells(f"{check_cell('words', word)}\t_", columns.split(tag), columns)
                     for word, tag in zip(sentence.words, tags, strict=True)
                 ]
+                rows = range(len(lines))
+            if details is not None:
+                lines = details.add_to_columns(lines, rows)
             return "\n".join(lines) + "\n\n" if lines else ""
 
         return write

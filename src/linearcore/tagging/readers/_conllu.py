@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from linearcore._checks import complaint
 from linearcore.tagging.readers._blocks import Preamble, blocks
 from linearcore.tagging.readers._cells import check_cell, replace_cells
+from linearcore.tagging.readers._details import Details
 from linearcore.tagging.readers._error import ReaderError, quote
 from linearcore.tagging.readers._format import Format, ReadOptions, SentenceWriter
 from linearcore.tagging.readers._sentence import Sentence, require_one_each
@@ -28,6 +29,7 @@ class CoNLLU(Format):
     name = "conllu"
     description = "CoNLL-U"
     output = "conllu"
+    details = frozenset({"confidences", "margin"})
     options = frozenset({"check_ids"})
     file_names = re.compile(r".*\.conllu(\.\w+)?", re.IGNORECASE | re.DOTALL)
 
@@ -64,7 +66,8 @@ class CoNLLU(Format):
             advice = "pass the output column, for example --tag upos"
             raise ValueError(complaint("tag", "name a column of CoNLL-U after the form", columns, advice))
 
-        def write(sentence: Sentence, tags: Sequence[str]) -> str:
+        def write(sentence: Sentence, tags: Sequence[str], details: Details | None = None) -> str:
+            rows: Sequence[int] = sentence.rows
             if sentence.format == self.name:
                 lines = sentence.tagged_lines(tags, columns)
             else:
@@ -74,6 +77,12 @@ class CoNLLU(Format):
                     replace_cells(f"{number}\t{check_cell('words', word)}{blank}", columns.split(tag), columns)
                     for number, (word, tag) in enumerate(zip(sentence.words, tags, strict=True), 1)
                 ]
+                rows = range(len(lines))
+            if details is not None:
+                if details.confidences is not None and _WIDTH - 1 in columns.indices:
+                    advice = "write the tags to another column, or write JSON lines"
+                    raise ValueError(complaint("tag", "not be misc, the column of the confidences", columns, advice))
+                lines = details.add_to_conllu(lines, rows)
             return "\n".join(lines) + "\n\n" if lines else ""
 
         return write

@@ -6,15 +6,21 @@ and the saved taggers read what the class declares, so no other code depends on 
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
+from linearcore.tagging.readers._details import Details
 from linearcore.tagging.readers._error import ReaderError
 from linearcore.tagging.readers._sentence import Sentence
 
-#: Returns the text of a sentence with one predicted tag per word, including its line ends.
-SentenceWriter = Callable[[Sentence, Sequence[str]], str]
+
+class SentenceWriter(Protocol):
+    """Returns the text of a sentence with one predicted tag per word, including its line ends."""
+
+    def __call__(self, sentence: Sentence, tags: Sequence[str], details: Details | None = None, /) -> str:
+        """`details` are written in addition, as far as the format has a place for them."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +62,7 @@ class Format(ABC):
         description: what such a file contains, in a few words, for messages.
         output: the format in which its sentences are written by default; a format that can be written names itself.
         options: the fields of `ReadOptions` that it uses, besides `tag`.
+        details: the fields of `Details` that can be written besides the tags.
         has_width: whether files may have any number of columns.
         file_names: matches names of files that must have this format, if there is such a convention.
         members: for a corpus that is a zip archive, which of its files are read.
@@ -65,6 +72,7 @@ class Format(ABC):
     description: ClassVar[str]
     output: ClassVar[str]
     options: ClassVar[frozenset[str]] = frozenset()
+    details: ClassVar[frozenset[str]] = frozenset()
     has_width: ClassVar[bool] = False
     file_names: ClassVar[re.Pattern[str] | None] = None
     members: ClassVar[CorpusMembers | None] = None

@@ -8,6 +8,7 @@ from typing import Any
 
 from linearcore._checks import complaint
 from linearcore.tagging.readers._blocks import MAX_SENTENCE_LINES, sentence_too_long
+from linearcore.tagging.readers._details import Details
 from linearcore.tagging.readers._error import ReaderError, quote
 from linearcore.tagging.readers._format import Format, ReadOptions, SentenceWriter
 from linearcore.tagging.readers._sentence import Sentence, require_one_each
@@ -29,6 +30,7 @@ class JSONLines(Format):
     name = "jsonl"
     description = "JSON lines"
     output = "jsonl"
+    details = frozenset({"confidences", "margin", "kbest"})
     file_names = re.compile(r".*\.(jsonl|ndjson)(\.\w+)?", re.IGNORECASE | re.DOTALL)
 
     def check_tag(self, tag: str, file: str) -> None:
@@ -76,10 +78,10 @@ class JSONLines(Format):
         """Returns a function that writes an object per line; objects of JSON lines keep their other keys."""
         key = tag_key(tag or TAGS)
 
-        def write(sentence: Sentence, tags: Sequence[str]) -> str:
+        def write(sentence: Sentence, tags: Sequence[str], details: Details | None = None) -> str:
             require_one_each(sentence.words, tags)
             values = json.loads(sentence.lines[0]) if sentence.format == self.name else {TOKENS: sentence.words}
-            return dump({**values, key: list(tags)})
+            return dump({**values, key: list(tags), **(details or Details()).to_json()})
 
         return write
 

@@ -112,7 +112,7 @@ MESSAGES: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "index outside": (
         call(EarlyLearning(5, 4, validate=True), SCORES, TARGET, PLACES),
         ValueError,
-        "`index` must be in [0, 5), got 1 of 6 entries that break this",
+        "`index` must be in [0, 5), got index[",
     ),
 }  # fmt: skip
 

@@ -1,3 +1,4 @@
+import errno
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,18 @@ def test_saved_and_loaded_it_is_the_same_but_for_weights(tmp_path):
     assert loaded.load_state_dict(encoder.state_dict()) is not None
     assert loaded.max_length == 9
     assert torch.equal(hidden(loaded, SENTENCES)[0], hidden(encoder, SENTENCES)[0])
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="wants /dev/full")
+def test_a_full_disk_is_an_os_error(tmp_path):
+    """The package tokenizers raises plain exceptions."""
+    encoder = TransformerEncoder.from_pretrained(write_encoder(tmp_path / "given"))
+    saved = tmp_path / "saved"
+    saved.mkdir()
+    (saved / "tokenizer.json").symlink_to("/dev/full")
+    with pytest.raises(OSError) as error:
+        encoder.save(saved)
+    assert error.value.errno == errno.ENOSPC and error.value.filename == str(saved)
 
 
 def test_byte_level_words_begin_with_a_space(tmp_path):

@@ -46,5 +46,5 @@ def test_own_tags_give_the_same_lines(file):
 
 
 def test_the_faults_of_lasla_are_seen():
-    with pytest.raises(ReaderError, match=r"la_lasla-train\.conllu\.xz:1401: id 4 where 3 should stand"):
+    with pytest.raises(ReaderError, match=r"la_lasla-train\.conllu\.xz:1401: id 4 instead of 3"):
         list(read_sentences(FOLDER / LASLA[0], "upos"))
