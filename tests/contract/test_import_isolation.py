@@ -5,6 +5,7 @@ from tests.fresh_python import fresh_python
 OPTIONAL = (
     "triton", "sklearn", "matplotlib", "transformers", "scipy", "typer", "rich",
     "pandas", "pyarrow", "safetensors", "jinja2", "conllu", "seqeval", "PIL",
+    "onnx", "onnxruntime", "onnxscript", "spacy", "tokenizers",
 )  # fmt: skip
 
 # torch itself may import some of these where they are installed; that is not ours to answer for.

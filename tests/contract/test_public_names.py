@@ -104,14 +104,9 @@ def test_public_names_are_these():
         "pair_log_weight", "sequence_scores",
     }  # fmt: skip
     assert set(encoders.__all__) == {
-        "ENCODERS",
-        "BiLSTM",
-        "Encoder",
-        "Schedule",
-        "WordFeatures",
-        "TransformerEncoder",
-        "encoder_class",
-    }
+        "ENCODERS", "BiLSTM", "Encoder", "Schedule", "WordFeatures", "TransformerEncoder", "cut_into_rows", "encoder_class",
+        "spelling",
+    }  # fmt: skip
     assert set(readers.__all__) == {
         "FORMATS", "OUTPUT_FORMATS", "Details", "Format", "Layout", "ReaderError", "Sentence", "SentenceWriter",
         "TagColumns", "make_writer", "output_format", "read_sentences",

@@ -2,7 +2,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linearcore.tagging._batches import LENGTH_MULTIPLE, batches, padded_length
+from linearcore.tagging._batches import LENGTH_MULTIPLE, batches, batches_by_length, padded_length
 
 lengths = st.lists(st.integers(0, 70), max_size=60)
 
@@ -27,3 +27,13 @@ def test_an_epoch_has_an_order_of_its_own_and_it_can_be_had_again():
 def test_a_sentence_that_is_too_long_is_a_batch_of_its_own():
     (bucket,) = batches([100], tokens=16)
     assert (bucket.members, bucket.length, bucket.size) == ([0], padded_length(100), 1)
+
+
+def test_batches_by_length_hold_every_sentence_once_and_few_words():
+    lengths = [3, 20, 5, 0, 1, 20, 7]
+    found = batches_by_length(lengths, 40)
+    assert sorted(index for batch in found for index in batch) == list(range(len(lengths)))
+    assert all(len(batch) * max(lengths[index] for index in batch) <= 40 for batch in found)
+    assert [lengths[index] for batch in found for index in batch] == sorted(lengths)
+    assert batches_by_length([50, 60], 10) == [[0], [1]]
+    assert batches_by_length([], 10) == []

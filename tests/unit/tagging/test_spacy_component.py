@@ -53,6 +53,13 @@ def test_columns_of_conllu_set_pos_and_morph(tmp_path):
     assert not any(token.tag_ for token in doc) and not doc.ents
 
 
+def test_whitespace_is_not_tagged(tmp_path):
+    doc = pipeline(save(tmp_path, "upos+feats", UPOS_FEATS))("The cat\n\n sleeps")
+    assert [token.text for token in doc if not token.pos_] == ["\n\n "]
+    expected = Tagger.load(tmp_path).tag(["The", "cat", "sleeps"])
+    assert [token.pos_ for token in doc if token.pos_] == [tag.split(" ")[0] for tag in expected]
+
+
 def test_entity_tags_set_ents(tmp_path):
     nlp = pipeline(save(tmp_path, "last", ENTITIES))
     doc = nlp("The cat sleeps. Ann\n Lee in Rome")

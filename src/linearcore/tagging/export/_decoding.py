@@ -14,7 +14,9 @@ def make_decoder(model: TaggingModel) -> nn.Module:
         return Argmax()
     with torch.no_grad():
         chain = model.head.chain()
-    return Beam(chain, model.beam) if model.beam else Viterbi(chain)
+    if not model.beam:
+        return Viterbi(chain)
+    return Beam(chain, model.beam) if model.head.constraints is None else BeamOrExact(chain, model.beam)
 
 
 class Argmax(nn.Module):
@@ -111,3 +113,20 @@ class Beam(_ChainDecoder):
         tag = state.gather(-1, index.unsqueeze(-1)).squeeze(-1)
         _, (tags,) = scan(back, (tag,), tuple(step.flip(0) for step in steps))
         return self._finish(tags.flip(0), scores, mask)
+
+
+class BeamOrExact(nn.Module):
+    """Beam search with constraints: a sequence for which the beam has no allowed tags is decoded exactly.
+
+    The graph computes both for every sequence, so it takes the time of exact search.
+    """
+
+    def __init__(self, chain: Chain, width: int) -> None:
+        super().__init__()
+        self.beam, self.viterbi = Beam(chain, width), Viterbi(chain)
+
+    def forward(self, emissions: Tensor, mask: Tensor) -> Tensor:
+        """Returns tags (B, L), −100 where masked."""
+        tags: Tensor = self.beam(emissions, mask)
+        has_no_tags = (mask & (tags == IGNORED)).any(1, keepdim=True)
+        return torch.where(has_no_tags, self.viterbi(emissions, mask), tags)

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linearcore.heads import ChainCRF
-from linearcore.structures import bio
-from linearcore.tagging.export._decoding import Beam, Viterbi
+from linearcore.structures import bio, bioes
+from linearcore.tagging.export._decoding import Beam, BeamOrExact, Viterbi
 from linearcore.tagging.export._graph import TraceableLSTM
 
 LABELS = ["O", "B-X", "I-X", "B-Y", "I-Y"]
@@ -48,6 +48,18 @@ def test_a_sequence_that_is_not_allowed_has_no_tags():
     mask = torch.ones(2, 3, dtype=torch.bool)
     tags = Viterbi(head.chain())(emissions, mask)
     assert torch.equal(tags, head.viterbi(emissions, mask)[0]) and bool((tags[1] == -100).all())
+
+
+def test_a_beam_without_allowed_tags_is_decoded_exactly():
+    labels = ["O", "B-X", "I-X", "E-X", "S-X"]
+    head = ChainCRF(len(labels), batch_first=True, constraints=bioes(labels))
+    emissions, mask = torch.randn(2, 3, len(labels)), torch.ones(2, 3, dtype=torch.bool)
+    emissions[1, 2, labels.index("B-X")] = 99  # The best tag before the end, where it is not allowed.
+    emissions[0, :, 0], emissions[1, 1, 0] = 99, 99
+    beam, scores = head.beam(emissions, mask, width=1)
+    assert scores[1] == -torch.inf and scores[0] > -torch.inf
+    tags = BeamOrExact(head.chain(), 1)(emissions, mask)
+    assert torch.equal(tags[1], head.viterbi(emissions, mask)[0][1]) and torch.equal(tags[0], beam[0])
 
 
 def test_low_rank_transitions():

@@ -6,7 +6,6 @@ import random
 import pytest
 import torch
 
-from linearcore.structures import bio
 from linearcore.tagging import ExportedTagger, Tagger, TaggingModel, Vocabulary
 from linearcore.tagging.encoders import BiLSTM, TransformerEncoder
 from tests.fresh_python import fresh_python
@@ -20,21 +19,17 @@ WORDS = [piece for piece in PIECES if not piece.startswith("#")]
 LENGTHS = (1, 2, 7, 33, 200)
 
 
-def make(encoder="bilstm", loss="lc", constraints=False, layers=1, **options):
+def make(encoder="bilstm", loss="lc", layers=1, **options):
     """A tagger with random weights, whose tags depend on the words and on each other."""
     torch.manual_seed(0)
     vocabulary = Vocabulary(WORDS, [1] * len(WORDS), TAGS)
     sizes = {"embedding": 8, "spelling": 8, "hidden": 8, "buckets": 100, "layers": layers}
     inner = TransformerEncoder(tiny_bert(18), word_piece()) if encoder == "transformer" else BiLSTM(WORDS, **sizes)
-    model = TaggingModel(inner, len(TAGS), loss, **options)
+    model = TaggingModel(inner, TAGS, loss, **options)
     with torch.no_grad():
         model.projection.weight.mul_(5)
         for parameter in [] if model.head is None else model.head.parameters():
             parameter.mul_(10)
-    if constraints:
-        head = type(model.head)(len(TAGS), batch_first=True, constraints=bio(TAGS), validate=False)
-        head.load_state_dict(model.head.state_dict())
-        model.head = head
     return Tagger(model, vocabulary, "last")
 
 
@@ -64,7 +59,7 @@ runpy.run_path(sys.argv[1], run_name="__main__")
 
 
 def test_onnx_with_constraints_and_the_script_without_torch(tmp_path):
-    tagger = make(constraints=True)
+    tagger = make(constraints="bio")
     files = tagger.export(tmp_path / "new" / "model.onnx")
     assert_equal_tags(tagger, files.model)
     assert files.size == (tmp_path / "new" / "model.onnx").stat().st_size and files.opset == 20
@@ -84,7 +79,8 @@ CASES = [
     {"encoder": encoder, "loss": loss, **options}
     for encoder in ("bilstm", "transformer")
     for loss, options in (
-        ("lc", {}), ("lc", {"rank": 2}), ("crf", {}), ("crf", {"rank": 2, "constraints": True}), ("ssvm", {}),
+        ("lc", {}), ("lc", {"rank": 2}), ("crf", {}), ("crf", {"rank": 2, "constraints": "bio"}), ("ssvm", {}),
+        ("lc", {"beam": 2, "constraints": "bio"}),
         ("ssvm", {"beam": 3}), ("ce", {}),
     )
 ] + [{"layers": 2}]  # fmt: skip

@@ -17,9 +17,9 @@ TEXTS = ["ann lives in paris .", "unbelievably bob lives in rome", "hams", "bob 
 def make(loss="lc", tokenizer=None, **options):
     """An untrained tagger whose tags depend on the words and on each other."""
     tokenizer = word_piece() if tokenizer is None else tokenizer
-    vocabulary = Vocabulary.of([(WORDS[:5], ["B-PER", "V", "I-PER", "B-LOC", "O"])])
+    vocabulary = Vocabulary.of([(WORDS[:5], ["B-PER", "B-V", "I-PER", "B-LOC", "O"])])
     torch.manual_seed(1)
-    model = TaggingModel(TransformerEncoder(tiny_bert(len(tokenizer)), tokenizer), 5, loss, **options)
+    model = TaggingModel(TransformerEncoder(tiny_bert(len(tokenizer)), tokenizer), vocabulary.tags, loss, **options)
     with torch.no_grad():
         model.projection.weight.mul_(4)
         for parameter in [] if model.head is None else model.head.parameters():
@@ -27,7 +27,9 @@ def make(loss="lc", tokenizer=None, **options):
     return Tagger(model, vocabulary, "tag")
 
 
-@pytest.mark.parametrize("options", ({}, {"loss": "crf", "rank": 2}, {"loss": "ssvm", "beam": 3}, {"loss": "ce"}))
+@pytest.mark.parametrize(
+    "options", ({}, {"loss": "crf", "rank": 2}, {"loss": "ssvm", "beam": 3}, {"loss": "ce"}, {"constraints": "bio"})
+)
 def test_a_pipeline_predicts_the_tags_of_the_tagger(tmp_path, options):
     tagger = make(**options)
     model, tokenizer = tagger.to_hugging_face()
@@ -46,6 +48,7 @@ def test_a_pipeline_predicts_the_tags_of_the_tagger(tmp_path, options):
         assert tags == tagger.tag(text.split())
         seen |= set(tags)
     assert len(seen) > 1
+    assert model.head is None or (model.head.constraints is None) == (tagger.model.head.constraints is None)
 
 
 def test_words_are_grouped_by_their_first_sub_word():
