@@ -188,7 +188,7 @@ def _print_result(result: "TrainingResult", out: Path, sentences: int, dev: int,
         f"Validation accuracy {values['dev_accuracy']:.2f} % (epoch {result.best_epoch} of {result.last_epoch}); "
         f"{values['tags']} tags, {sentences:,} training sentences, {dev:,} validation sentences."
     )
-    if result.best_epoch == result.last_epoch:
+    if result.was_improving:
         advice = f"try --epochs {2 * result.last_epoch}"
         typer.echo(f"The last epoch was the best, so longer training may give a more accurate tagger: {advice}.")
     typer.echo(f"Saved to {out}. Next: linearcore tag eval {out} FILE, or linearcore tag predict {out} FILE.")

@@ -44,6 +44,12 @@ class TrainingResult:
         return int(max(self.history, key=lambda row: (float(row["dev_accuracy"]), int(row["epoch"])))["epoch"])
 
     @property
+    def was_improving(self) -> bool:
+        """Whether the last validation was better than all before, so that longer training may help."""
+        *earlier, last = (float(row["dev_accuracy"]) for row in self.history)
+        return not earlier or last > max(earlier)
+
+    @property
     def last_epoch(self) -> int:
         """The last epoch, from 1."""
         return int(self.history[-1]["epoch"])

@@ -57,6 +57,15 @@ def test_the_best_epoch_is_kept_and_dev_decides_when_to_stop(tmp_path):
     assert not (tmp_path / "model" / FOLDER).exists()
 
 
+def test_of_equal_validations_the_later_weights_are_kept_and_patience_still_ends_training():
+    # Every prediction is right, because there is one tag.
+    one_tag = [(words, ["X"] * len(words)) for words, _ in DATA]
+    found = train(one_tag, one_tag[:5], Training(epochs=9, patience=2, batch_tokens=256, hidden=4, dropout=0.0))
+    assert [row["dev_accuracy"] for row in found.history] == [100.0] * 3
+    assert found.best_epoch == 3 and not found.was_improving
+    assert train(one_tag, one_tag[:5], Training(epochs=1, hidden=4)).was_improving
+
+
 def test_many_validation_sentences_are_decoded_less_often():
     found = train(DATA[:20], DATA, Training(epochs=10, batch_tokens=64, patience=10, hidden=8))
     assert [row["epoch"] for row in found.history] == [4, 8, 10]
