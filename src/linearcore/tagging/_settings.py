@@ -185,7 +185,9 @@ class Training(HeadSettings):
         for name in dict.fromkeys(name for encoder in ENCODERS.values() for name in encoder.settings):
             value = getattr(self, name)
             if value is not None and name not in self.encoder_class.settings:
-                raise ValueError(complaint(name, f"be None with encoder {self.kind}", repr(value), "omit it"))
+                raise ValueError(
+                    complaint(name, f"be None with encoder {self.encoder or self.kind}", repr(value), "omit it")
+                )
         for name, check in _ENCODER_CHECKS.items():
             if getattr(self, name) is not None:
                 check(name, getattr(self, name))

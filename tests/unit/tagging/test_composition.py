@@ -178,7 +178,7 @@ def test_an_interrupted_run_goes_on_to_equal_weights(tmp_path, monkeypatch):
     data, settings = tagged(30, 0), Training(compose=True, epochs=2, batch_tokens=64, hidden=8)
     whole = train(data, data, settings, columns="upos+feats").tagger
 
-    def stop(run, lr):
+    def stop(run, *_):
         run._save()
         raise StoppedError
 

@@ -61,7 +61,7 @@ def test_it_starts_with_the_weights_words_and_tags_of_the_tagger(first, monkeypa
 @pytest.mark.parametrize("options", [{"loss": "crf"}, {"rank": 2}, {"loss": "ce"}, {"loss": "ssvm"}, {"compose": True}])
 def test_every_head(options, tmp_path):
     train(DATA, DEV, Training(epochs=2, batch_tokens=64, hidden=12, **options), out=tmp_path, columns="upos+feats")
-    found = go_on(tmp_path, **{name: value for name, value in options.items() if name != "rank"})
+    found = go_on(tmp_path, epochs=6, **{name: value for name, value in options.items() if name != "rank"})
     assert "X Foo=Bar" in found.tagger.tag([*DEV[0][0], "zork"])
     assert found.history[0]["dev_accuracy"] > Tagger.load(tmp_path).metadata["dev_accuracy"] - 15
 
@@ -80,7 +80,7 @@ def test_what_was_unseen_and_occurs_now_is_seen(tmp_path):
 def test_an_interrupted_run_goes_on_to_equal_weights(first, tmp_path, monkeypatch):
     whole = go_on(first).tagger
 
-    def stop(run, lr):
+    def stop(run, *_):
         run._save()
         raise StoppedError
 
