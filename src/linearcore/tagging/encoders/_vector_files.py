@@ -38,7 +38,7 @@ def read_vectors(path: str | Path, limit: int) -> tuple[list[str], Tensor]:
         MissingExtraError: if gensim is not installed.
         ValueError: if the file cannot be read, has an unknown format or is damaged.
     """
-    require("gensim", extra="vectors")
+    require("gensim", extra=None)
     path = Path(path)
     with _one_line_errors(path):
         vectors = _load(path, limit)
