@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from linearcore.runtime import has_uncommitted_changes, read_record
+from linearcore_paper.experiments.convergence.training import METHODS as CONVERGENCE_METHODS
+from linearcore_paper.experiments.convergence.training import reached
 from linearcore_paper.experiments.noise.methods import INCOMPLETE_METHODS, METHODS
 from linearcore_paper.runner import ResultsFile
 
@@ -246,9 +248,11 @@ def noise(results: Any) -> Cells:
     """Accuracies by rate, the best at 40 % first, and below them the paper's."""
     data = results["data"]
     middle = {row["row"]: row["mean"] for row in data["rows"] if (row["law"], row["rate"]) == ("instance", 0.4)}
+    has_spread = {(row["law"], row["rate"]) for row in data["rows"] if row["spread"]}
     for row in sorted(data["rows"], key=lambda row: -middle[row["row"]]):
         rate = f"{100 * row['rate']:g} %{' symmetric' if row['law'] == 'symmetric' else ''}"
-        deviation = f" ± {row['spread']:.2f}" if row["spread"] else ""
+        single = " (1 seed)" if (row["law"], row["rate"]) in has_spread else ""
+        deviation = f" ± {row['spread']:.2f}" if row["spread"] else single
         yield method_label(data["labels"][row["row"]]), rate, cell(row["mean"], ".2f") + deviation
     for name, values in data["paper"].items():
         yield from (
@@ -314,9 +318,11 @@ _PAIRS = {"pairwise_logistic_1_sided": "`pairwise`, one-sided", "pairwise_logist
           "logodds_logistic_1_sided": "`logodds`, one-sided", "centered_logistic_1_sided": "`centered`, one-sided",
           "centered_logistic_1_sided_tau_0.5": "`centered`, one-sided, τ = 0.5",
           "centered_four_classes_logistic_1_sided": "four classes: `centered`, one-sided",
-          "centered_four_classes_logistic_2_sided": "four classes: `centered`, two-sided"}  # fmt: skip
-listed("a", "corrections", lambda results: ({"label": label, **results["a"][key]} for key, label in _PAIRS.items()),
-       {"surrogate regret / 0-1 regret": "label"} | {f"δ = {delta}": f"ratios/{place}:.3f" for place, delta in
+          "centered_four_classes_logistic_2_sided": "four classes: `centered`, two-sided",
+          "hamming/structured_sum": "Hamming cost: sum loss, one-sided",
+          "hamming/structured_centered": "Hamming cost: centered loss, one-sided"}  # fmt: skip
+listed("a", "corrections", lambda results: ({"label": label, **lookup(results["a"], key)} for key, label in _PAIRS.items()),
+       {"surrogate regret / target regret": "label"} | {f"δ = {delta}": f"ratios/{place}:.3f" for place, delta in
         enumerate((0.1, 0.05, 0.02, 0.01, 0.005, 0.002))})  # fmt: skip
 listed("g", "corrections", lambda results: results["g"]["rows"], {
     "tags": "tags", "sequences": "outputs", "average around the truth": "averaged_around_truth:.3f",
@@ -327,6 +333,59 @@ pivot("l", "corrections", "logistic base", lambda results: (
      ("local slope at δ = 1e-4", "local_at_delta_1e-4"), ("local slope at δ = 0.1", "local_at_delta_1e-1"))
     for side, name in (("one-sided", "1_sided"), ("two-sided", "2_sided"))
     for tau, value in zip(results["l"]["tau"], results["l"][name][key], strict=True)
+))  # fmt: skip
+
+
+def convergence(results: Any) -> Cells:
+    """Final error and seconds to the target of every method, at batch 1 and with its best batch size."""
+    target, settings = results["data"]["target"], {"one": "batch 1", "suited": "best batch size"}
+    for run in results["data"]["runs"]:
+        label, setting = CONVERGENCE_METHODS[run["method"]].label, settings[run["setting"]]
+        yield label, f"final error, {setting}", cell(run["curve"]["error"][-1], ".3f")
+        time = reached(run["curve"], target)
+        yield label, f"s to {target:.3f}, {setting}", "never" if time is None else cell(time, ".2g")
+
+
+pivot("p", "convergence", "method", convergence)
+_SMALL = {"ssvm": "SSVM", "tags_at_single_positions": "LC log-odds, 20 sampled tags",
+          "algorithm_1_uniform": "Algorithm 1, 20 pairs, y'' uniform",
+          "algorithm_1_uniform_many": "Algorithm 1, 400 pairs, y'' uniform",
+          "algorithm_1_neighbours": "Algorithm 1, 20 pairs, y'' neighbours",
+          "algorithm_1_neighbours_many": "Algorithm 1, 400 pairs, y'' neighbours"}  # fmt: skip
+listed("p_small", "corrections", lambda results: [
+    *({"label": label, **results["p"]["rows"][key]} for key, label in _SMALL.items()),
+    {"label": "decoding without transitions", "test_errors": results["p"]["decoding"]["without_transitions"]},
+], {"method": "label", "test error": "test_errors:.3f"})  # fmt: skip
+listed("q", "corrections", lambda results: (
+    {"label": label, **results["q"]["rows"][key]} for key, label in (("hinge", "hinge"), ("linear_core", "linear core"))
+), {"surrogate": "label", "deviation, standard errors": "largest_deviation_in_standard_errors:.1f",
+    **{f"K · variance, K = {k}": f"variance_times_K/{k}:.3f" for k in (1, 4, 16)}})  # fmt: skip
+
+
+def curvatures(results: Any) -> Cells:
+    """Greatest second derivatives of every base, and the start from which a gradient step fails."""
+    for name, row in results["r"]["rows"].items():
+        base, sides = name.removesuffix("_sided").rsplit("_", 1)
+        label = f"{base.replace('_', ' ')}, {'one-sided' if sides == '1' else 'two-sided'}"
+        for reach, value in zip(results["r"]["reach"], row["greatest_curvature"], strict=True):
+            yield label, f"max φ'' on [−{reach:g}, {reach:g}]", cell(value, ",.0f" if value > 100 else ".3g")
+        yield label, "sup φ''", "∞" if row["declared"] == "inf" else cell(row["declared"], ".3g")
+        yield label, "a step fails from distance", cell(row["risk_increases_from"], ".1f")
+
+
+pivot("r", "corrections", "base", curvatures)
+_ORIGIN = {"logistic_loss": "logistic loss", "exponential_loss": "exponential loss", "squared_hinge": "squared hinge",
+           "hinge": "hinge", "logistic_1_sided": "linear core, logistic", "exponential_1_sided": "linear core, exponential",
+           "gamma_1_sided": "linear core, gamma"}  # fmt: skip
+listed("u", "corrections", lambda results: (
+    {"label": label, **results["u"]["rows"][key]} for key, label in _ORIGIN.items()
+), {"surrogate": "label", "φ'(0)": "slope:.2f", "φ''(0)": "curvature:.2f", "T(t)/t": "T_over_t:.4f",
+    "T(t)/t²": "T_over_t_squared:.4f", "predicted": "predicted:.4f"})  # fmt: skip
+_METRICS = {"hamming": "Hamming", "aligned_bigrams": "aligned pairs of labels", "count_kernel": "count kernel of pairs",
+            "clipped_bigrams": "clipped count of pairs", "f1": "F1 of label 1", "bleu": "BLEU, 1- and 2-grams"}  # fmt: skip
+pivot("w", "corrections", "metric", lambda results: (
+    (_METRICS[row["metric"]], f"n = {row['window']}", cell(abs(round(row["mixed_difference"], 12)), ".3f"))
+    for row in results["w"]["additivity"]
 ))  # fmt: skip
 
 

@@ -94,7 +94,8 @@ def test_public_names_are_these():
         "RECORD_FORMAT", "check_committed", "environment", "has_uncommitted_changes", "package_version", "read_record",
         "write_record", "write_atomically",
         "Progress", "ProgressBar", "track", "Interrupt", "StoppedError",
-        "StoreContents", "StoreError", "group_tensors", "is_store", "read_store", "write_store", "Checkpoint", "differences",
+        "StoreContents", "StoreError", "group_tensors", "is_store", "read_store", "store_digest", "write_store",
+        "Checkpoint", "differences",
         "FolderLock", "GraphStepper", "autocast_dtype", "one_thread", "stream_for",
         "MissingExtraError", "between", "complaint", "one_of", "positive", "require", "shape",
     }  # fmt: skip
@@ -104,8 +105,8 @@ def test_public_names_are_these():
         "pair_log_weight", "sequence_scores",
     }  # fmt: skip
     assert set(encoders.__all__) == {
-        "ENCODERS", "BiLSTM", "Encoder", "Schedule", "WordFeatures", "TransformerEncoder", "cut_into_rows", "encoder_class",
-        "spelling",
+        "ENCODERS", "BiLSTM", "Encoder", "Schedule", "WordFeatures", "TransformerEncoder", "copy_leading_rows",
+        "cut_into_rows", "encoder_class", "spelling",
     }  # fmt: skip
     assert set(readers.__all__) == {
         "FORMATS", "OUTPUT_FORMATS", "Details", "Format", "Layout", "ReaderError", "Sentence", "SentenceWriter",

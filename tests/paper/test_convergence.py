@@ -251,6 +251,7 @@ def made_up(fast: float, sampled_end: float) -> dict:
 def test_verdicts_at_the_papers_size():
     claims = convergence.conclude(made_up(fast=0.9, sampled_end=0.2), Settings(scale="paper")).claims
     assert [claim.verdict for claim in claims[1:]] == [*["holds"] * 2, *["does not hold"] * 2, "holds", "does not hold"]
+    assert [claim.correction for claim in claims[1:]] == [None, None, "p", "p", None, "p"]
     assert all(figure in claims[1].ours for figure in ("10 s", "11.1 times", "20 s", "22.2 times"))
     assert "0.9 s" in claims[3].ours
     claims = convergence.conclude(made_up(fast=1.1, sampled_end=0.105), Settings(scale="paper")).claims

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from linearcore.tagging import Prediction, Tagger
     from linearcore.tagging.readers import Sentence, SentenceWriter
 
+_CONFIDENCE = (
+    "Also write the confidence of each tag: in JSON lines as confidences, in columns as a further column, in CoNLL-U as "
+    "Confidence=… in MISC."
+)
+_MARGIN = "Also write the difference in score to the second-best tags: margin in JSON lines, a comment in CoNLL-U."
+
 
 def predict(
     model: Annotated[Path, typer.Argument(help=MODEL)],
@@ -37,21 +43,8 @@ def predict(
     ] = None,
     check_ids: Annotated[bool, typer.Option(help=CHECK_IDS)] = True,
     comments: Annotated[bool | None, typer.Option(help=COMMENTS)] = None,
-    confidence: Annotated[
-        bool,
-        typer.Option(
-            "--confidence",
-            help="Also write the confidence of each tag: in JSON lines as confidences, in columns as a further column, in "
-            "CoNLL-U as Confidence=… in MISC.",
-        ),
-    ] = False,
-    margin: Annotated[
-        bool,
-        typer.Option(
-            "--margin",
-            help="Also write the difference in score to the second-best tags: margin in JSON lines, a comment in CoNLL-U.",
-        ),
-    ] = False,
+    confidence: Annotated[bool, typer.Option("--confidence", help=_CONFIDENCE)] = False,
+    margin: Annotated[bool, typer.Option("--margin", help=_MARGIN)] = False,
     kbest: Annotated[int, typer.Option(help="Number of best sequences to write as kbest, in JSON lines.")] = 1,
     beam: Annotated[int | None, typer.Option(help="Beam width; 0 is exact search. Default: as in training.")] = None,
     batch_tokens: Annotated[int, typer.Option(help="Batch size in words.")] = 4096,

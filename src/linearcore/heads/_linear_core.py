@@ -190,8 +190,8 @@ class LinearCoreChain(ChainHead):
             centered   Σ_{y'} ℓ(y', y) φ(−(h(y') − mean h))
 
         The printed algorithm has the wrong sign in the gradient and never samples the true sequence (docs: Reading the paper
-        with care, b and c). The corrected estimator is unbiased, but its variance is too high for training, since uniform
-        sequences are rarely close to the true one. Use `loss` or `sampled_loss` for training.
+        with care, b and c). The corrected estimator is unbiased, but it does not train a tagger, also with many samples (p):
+        random sequences are rarely close to the true one. Use `loss` or `sampled_loss` for training.
 
         Args:
             emissions, tags, mask, reduction: as in `loss`; the default is "sum".

@@ -9,7 +9,7 @@ versions.
 | the commit of a record | `check_committed`, `has_uncommitted_changes` |
 | progress on a terminal or in a log | `Progress`, `ProgressBar`, `track` |
 | stopping between two steps | `Interrupt`, `StoppedError` |
-| saved models | `write_store`, `read_store`, `is_store`, `group_tensors`, `StoreContents`, `StoreError` |
+| saved models | `write_store`, `read_store`, `is_store`, `store_digest`, `group_tensors`, `StoreContents`, `StoreError` |
 | resuming a run, one at a time in a folder | `Checkpoint`, `differences`, `FolderLock` |
 | training steps: CUDA graphs, autocast, one thread | `GraphStepper`, `autocast_dtype`, `one_thread` |
 | random numbers | `stream_for` |
@@ -34,7 +34,15 @@ from linearcore.runtime._record import (
     write_record,
 )
 from linearcore.runtime._stepper import GraphStepper, autocast_dtype, one_thread
-from linearcore.runtime._store import StoreContents, StoreError, group_tensors, is_store, read_store, write_store
+from linearcore.runtime._store import (
+    StoreContents,
+    StoreError,
+    group_tensors,
+    is_store,
+    read_store,
+    store_digest,
+    write_store,
+)
 
 __all__ = [
     "RECORD_FORMAT",
@@ -65,6 +73,7 @@ __all__ = [
     "read_store",
     "require",
     "shape",
+    "store_digest",
     "stream_for",
     "track",
     "write_atomically",

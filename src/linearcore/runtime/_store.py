@@ -109,6 +109,16 @@ def is_store(folder: Path) -> bool:
     return (folder / MANIFEST).is_file()
 
 
+def store_digest(folder: Path) -> str:
+    """Returns a SHA-256 of everything that `write_store` saved in the folder.
+
+    Raises:
+        OSError: if there is no manifest.
+    """
+    # The manifest has the settings and the hashes of all files.
+    return _digest(folder / MANIFEST)
+
+
 def read_store(folder: Path, kind: str, *, advice: str | None = None) -> StoreContents:
     """Reads a folder written by `write_store` and checks the hash of every file.
 

@@ -6,7 +6,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from linearcore._checks import complaint, one_of
+from linearcore._checks import complaint, holds, one_of
 from linearcore.structures.costs import Cost, resolve_cost
 
 #: Largest number of outputs to enumerate.
@@ -53,10 +53,17 @@ class Sequences:
         return torch.stack([tags.reshape(-1) for tags in positions], -1)
 
     def cost(self, cost: str | Cost) -> Tensor:
-        """Returns ℓ(prediction, target) (M, M) of all pairs of outputs, for a cost or its name."""
+        """Returns ℓ(prediction, target) (M, M) of all pairs of outputs, for a cost or its name.
+
+        Raises:
+            ValueError: if a cost is outside [0, 1]: the weights 1 − ℓ of the structured sum would be negative.
+        """
         resolved = resolve_cost(cost)
         resolved.check(self.num_tags)
-        return resolved.between(self.outputs.unsqueeze(1), self.outputs, dtype=torch.float64)
+        costs = resolved.between(self.outputs.unsqueeze(1), self.outputs, dtype=torch.float64)
+        # Rounding may exceed 1 by a little.
+        holds("cost", (costs >= 0) & (costs <= 1 + 1e-9), "be between 0 and 1", "divide it by its maximum")
+        return costs
 
     def features(self, family: str) -> Tensor:
         """Returns the features (M, D) of all outputs. A family of scores is the set of all h = features · θ.

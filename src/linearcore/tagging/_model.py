@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from linearcore.tagging._composition import Composition
 from linearcore.tagging._decoding import best_tags
 from linearcore.tagging._heads import HeadSettings
 from linearcore.tagging.encoders import Encoder
@@ -22,10 +23,19 @@ class TaggingModel(nn.Module):
         encoder: computes hidden states of words.
         tags: names of the tags, or their number |Y|; `constraints` needs the names.
         loss: "lc", "crf", "ssvm" or "ce".
+        composition: the parts of the tags, whose scores are summed; None gives each tag a score of its own.
         options: options of the head, as in `HeadSettings`: rank, unary, sharpness, beam, constraints.
     """
 
-    def __init__(self, encoder: Encoder, tags: Sequence[str] | int, loss: str = "lc", **options: Any) -> None:
+    def __init__(
+        self,
+        encoder: Encoder,
+        tags: Sequence[str] | int,
+        loss: str = "lc",
+        *,
+        composition: Composition | None = None,
+        **options: Any,
+    ) -> None:
         super().__init__()
         self._settings = HeadSettings(loss, **options)
         num_tags = tags if isinstance(tags, int) else len(tags)
@@ -34,6 +44,9 @@ class TaggingModel(nn.Module):
         # Tags are checked when they are read; checking them here would synchronise with the GPU.
         self.head = self._settings.make_head(tags, validate=False)
         self.beam = self._settings.beam_width(num_tags)
+        self.composition = composition
+        if composition is not None:
+            composition.apply(self.projection, self.head)
 
     def settings(self) -> dict[str, Any]:
         """Returns the arguments after `tags`, as JSON values."""

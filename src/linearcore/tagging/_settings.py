@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from linearcore._checks import complaint, one_of, positive
@@ -21,6 +22,9 @@ _ENCODER_CHECKS = {
 }  # fmt: skip
 #: Field names of earlier versions, which are the keys in saved taggers, checkpoints and result files.
 _FILE_KEYS = {"lr": "rate", "chain_lr_scale": "chain_rate", "weight_decay": "decay", "batch_tokens": "tokens"}
+
+#: Fields that are paths of files and folders. Their hashes are part of a checkpoint's key.
+_PATHS = ("vectors", "continue_from")
 
 
 def setting(default: Any, help: str, flags: tuple[str, ...] = ()) -> Any:
@@ -45,7 +49,8 @@ class Training(HeadSettings):
         loss, rank, unary, sharpness, beam: options of the head, as in `HeadSettings`.
         constraints: as in `HeadSettings`, or the name of a file of rules, "none", or "auto" (the default): a segment scheme
             (bio, bioes or bmes) if the training and validation sentences satisfy it without exception, else none.
-        encoder: "bilstm", or "transformer:PATH" with a local folder or a name on the Hugging Face hub.
+        encoder: "bilstm", or "transformer:PATH" with a local folder or a name on the Hugging Face hub; the default None is
+            "bilstm", or the encoder of `continue_from`.
         characters: use prefix, suffix and shape features (BiLSTM only); the default is True.
         embedding, hidden, layers, dropout: options of `linearcore.tagging.encoders.BiLSTM`, refused by a transformer.
         inflate: pad the tag set to this size with tags that never occur, for benchmarks; None adds none.
@@ -64,12 +69,24 @@ class Training(HeadSettings):
         seed: random seed.
         compiled: use torch.compile for the loss ("lc" and "ce" only). Compilation takes time before the first steps and is
             useful with many tags on a GPU.
+        vectors: file of pre-trained word vectors: word2vec (text or binary), fastText (.vec or .bin) or GloVe, plain or .gz
+            (BiLSTM only). They are concatenated to the trained embeddings and not changed.
+        max_vectors: number of vectors that are read, from the start of the file, and saved with the tagger; the default None
+            is 100,000.
+        compose: compute the scores of `upos+feats` tags as sums over their parts, so tags that do not occur in the training
+            data can be predicted.
+        unseen_tags: with `compose`, number of tags that are added although they do not occur, the most probable ones; the
+            default None is the number of tags that occur.
+        continue_from: folder of a trained tagger whose weights, words and tags training starts with. Options of the encoder
+            and of the head are those of this tagger.
     """
 
     constraints: str | None = setting(
         AUTO, f"Tag sequences to enforce: auto, none, {', '.join(SCHEMES)}, or a file of rules such as: forbid O I-PER."
     )
-    encoder: str = setting("bilstm", "bilstm, or transformer:PATH with a local folder or a name on the Hugging Face hub.")
+    encoder: str | None = setting(
+        None, "bilstm, or transformer:PATH with a local folder or a name on the Hugging Face hub. Default: bilstm."
+    )
     characters: bool | None = setting(None, "Use prefix, suffix and shape features (BiLSTM). Default: use them.")
     embedding: int | None = setting(None, f"Size of the word embeddings (BiLSTM). Default: {BiLSTM.settings['embedding']}.")
     hidden: int | None = setting(None, f"Hidden units per direction (BiLSTM). Default: {BiLSTM.settings['hidden']}.")
@@ -98,6 +115,21 @@ class Training(HeadSettings):
     precision: str = setting("auto", "fp32, bf16, or auto (bf16 on a GPU that supports it).")
     seed: int = setting(0, "Random seed.")
     compiled: bool = setting(False, "Use torch.compile for the loss; useful with many tags on a GPU.", flags=("--compile",))
+    vectors: str | None = setting(
+        None, "File of pre-trained word vectors: word2vec, fastText or GloVe, text or binary, plain or .gz (BiLSTM)."
+    )
+    max_vectors: int | None = setting(
+        None, "Number of vectors to read from the start of --vectors and to save with the tagger. Default: 100,000."
+    )
+    compose: bool = setting(
+        False, "Compose upos+feats tags from parts, so tags that do not occur in the training data can be predicted."
+    )
+    unseen_tags: int | None = setting(
+        None, "With --compose: number of tags to add that do not occur. Default: the number of tags that occur."
+    )
+    continue_from: str | None = setting(
+        None, "Folder of a trained tagger to start from; its words and tags are kept, new ones are added."
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -130,16 +162,32 @@ class Training(HeadSettings):
             raise ValueError(complaint("seed", f"be an integer in [0, {_MAX_SEED}]", repr(self.seed), "for example 0"))
         if not self.weight_decay >= 0:
             raise ValueError(complaint("weight_decay", "not be negative", self.weight_decay, "for example 0.01"))
+        self._check_additions()
+
+    def _check_additions(self) -> None:
+        """Checks the options of word vectors and composed tags."""
+        for name, needed in (("max_vectors", "vectors"), ("unseen_tags", "compose")):
+            value = getattr(self, name)
+            if value is not None:
+                check_count(name, value)
+                if not getattr(self, needed):
+                    advice = f"pass --{needed} as well, or omit it"
+                    raise ValueError(complaint(name, f"be None without `{needed}`", value, advice))
+        if self.compose and self.inflate is not None:
+            raise ValueError(complaint("inflate", "be None with `compose`", self.inflate, "use `unseen_tags`"))
 
     def _check_encoder(self) -> None:
-        if self.kind not in ENCODERS or (":" in self.encoder, bool(self.path)) != (self.encoder_class.takes_path,) * 2:
+        has_colon = ":" in (self.encoder or "")
+        if self.kind not in ENCODERS or not has_colon == bool(self.path) == self.encoder_class.takes_path:
             choices = " or ".join(f"{kind}:PATH" if encoder.takes_path else kind for kind, encoder in ENCODERS.items())
             advice = "PATH is a folder or a name on the Hugging Face hub"
             raise ValueError(complaint("encoder", f"be {choices}", repr(self.encoder), advice))
         for name in dict.fromkeys(name for encoder in ENCODERS.values() for name in encoder.settings):
             value = getattr(self, name)
             if value is not None and name not in self.encoder_class.settings:
-                raise ValueError(complaint(name, f"be None with encoder {self.encoder}", repr(value), "omit it"))
+                raise ValueError(
+                    complaint(name, f"be None with encoder {self.encoder or self.kind}", repr(value), "omit it")
+                )
         for name, check in _ENCODER_CHECKS.items():
             if getattr(self, name) is not None:
                 check(name, getattr(self, name))
@@ -147,7 +195,7 @@ class Training(HeadSettings):
     @property
     def kind(self) -> str:
         """The name of the encoder in `ENCODERS`."""
-        return self.encoder.partition(":")[0]
+        return (self.encoder or BiLSTM.kind).partition(":")[0]
 
     @property
     def encoder_class(self) -> type[Encoder]:
@@ -157,7 +205,7 @@ class Training(HeadSettings):
     @property
     def path(self) -> str:
         """The folder or hub name of a pre-trained encoder; empty for others."""
-        return self.encoder.partition(":")[2]
+        return (self.encoder or BiLSTM.kind).partition(":")[2]
 
     @property
     def peak_lr(self) -> float:
@@ -207,7 +255,9 @@ class Training(HeadSettings):
         return self.encoder_class.from_settings(vocabulary, self.path, **{**self.encoder_class.settings, **given})
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the settings as JSON values under the keys used in files; of a transformer's path only the last part."""
-        name = self.path.rstrip("/").rpartition("/")[2]
+        """Returns the settings as JSON values under the keys used in files; of paths only the last part."""
         values = {_FILE_KEYS.get(key, key): value for key, value in asdict(self).items()}
-        return values | {"encoder": f"{self.kind}:{name}" if name else self.kind}
+        values["encoder"] = f"{self.kind}:{Path(self.path).name}" if self.path else self.kind
+        for name in _PATHS:
+            values[name] = None if values[name] is None else Path(values[name]).name
+        return values

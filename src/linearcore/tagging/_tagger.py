@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from linearcore.runtime import StoreError, read_store, write_store
+from linearcore.tagging._composition import Composition
 from linearcore.tagging._evaluation import Evaluation
 from linearcore.tagging._model import TaggingModel
 from linearcore.tagging._prediction import Prediction
@@ -160,7 +161,7 @@ class Tagger:
         """
         return Evaluation(
             self.vocabulary.word_numbers,
-            self.vocabulary.tag_numbers,
+            self.vocabulary.seen_tags,
             columns=self.columns if columns is None else columns,
             predicted_columns=self.columns,
         )
@@ -240,6 +241,8 @@ class Tagger:
                 "encoder": encoder.kind,
                 "model": self.model.settings(),
                 "told": self.metadata,
+                # Only where it is True, so other taggers can be loaded by earlier versions.
+                **({} if self.model.composition is None else {"composed": True}),
             },
             documents={"encoder": encoder_settings, "vocabulary": self.vocabulary.to_json()},
             tensors=self.model.state_dict(),
@@ -260,7 +263,8 @@ class Tagger:
             settings = stored.settings
             encoder = encoder_class(settings["encoder"]).load(folder / "encoder", stored.documents["encoder"])
             vocabulary = Vocabulary.from_json(stored.documents["vocabulary"])
-            model = TaggingModel(encoder, vocabulary.tags, **settings["model"])
+            composition = Composition.of(vocabulary) if settings.get("composed") else None
+            model = TaggingModel(encoder, vocabulary.tags, composition=composition, **settings["model"])
             model.load_state_dict(stored.tensors)
             # Earlier versions did not save the layout.
             layout = Layout.from_json(settings["layout"]) if "layout" in settings else None

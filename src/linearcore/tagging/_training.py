@@ -11,12 +11,11 @@ import torch
 from linearcore.runtime import Checkpoint, Interrupt, Progress, is_store
 from linearcore.tagging._corpus import Corpus, TaggedSentence, digest
 from linearcore.tagging._loop import TrainingLoop
-from linearcore.tagging._model import TaggingModel
 from linearcore.tagging._sentences import training_sentences
 from linearcore.tagging._settings import Training
+from linearcore.tagging._start import load_trained, source_hashes, start_tagger, start_vocabulary
 from linearcore.tagging._tagger import Tagger
-from linearcore.tagging._vocabulary import Vocabulary
-from linearcore.tagging.readers import Layout, TagColumns
+from linearcore.tagging.readers import Layout
 
 _ADVICE = "pass --fresh (fresh=True) to start again, or use another --out"
 
@@ -92,16 +91,17 @@ def train(
     """
     folder = None if out is None else Path(out)
     sentences, dev = training_sentences("sentences", sentences), training_sentences("dev", dev)
-    vocabulary = Vocabulary.of(sentences)
+    settings, trained = load_trained(settings or Training(), columns, folder)
+    vocabulary = start_vocabulary(sentences, settings, columns, trained)
     # Tags that never occur do not make a tag set large, so they are not counted.
-    settings = (settings or Training()).with_defaults(sum(vocabulary.counts), len(vocabulary.tags))
-    if settings.inflate is not None:
-        vocabulary = vocabulary.inflate(settings.inflate, len(TagColumns.parse(columns).indices))
+    num_tags = len({tag for _, tags in sentences for tag in tags})
+    settings = settings.with_defaults(sum(len(words) for words, _ in sentences), num_tags)
     settings, note = settings.with_constraints(vocabulary.tags, sentences, dev)
     saved_settings = settings.to_json()
     # Compilation does not change the result, so a run may be resumed with or without it.
     key_settings = {name: value for name, value in saved_settings.items() if name != "compiled"}
     key = {"settings": key_settings, "train": digest(sentences), "dev": digest(dev), "tag": columns}
+    key |= source_hashes(settings)
     checkpoint = None if folder is None else Checkpoint(folder, "training run of a tagger", key, _ADVICE)
     lock = nullcontext() if checkpoint is None else checkpoint.lock()
     cuda = [torch.device(device)] if torch.device(device).type == "cuda" else []
@@ -111,10 +111,10 @@ def train(
         elif checkpoint is not None and is_store(checkpoint.out):
             return _load_finished(checkpoint, device)
         torch.manual_seed(settings.seed)
-        encoder = settings.make_encoder(vocabulary)
-        model = TaggingModel(encoder, vocabulary.tags, **settings.head_options())
-        tagger = Tagger(model.to(device), vocabulary, columns, {"training": saved_settings, "key": key}, layout)
-        corpora = [Corpus.of(part, vocabulary, encoder) for part in (sentences, dev)]
+        tagger = start_tagger(vocabulary, settings, columns, trained).to(device)
+        tagger.metadata = {"training": saved_settings, "key": key}
+        tagger.layout = layout or tagger.layout
+        corpora = [Corpus.of(part, vocabulary, tagger.model.encoder) for part in (sentences, dev)]
         loop = TrainingLoop(tagger, settings, corpora[0], corpora[1], checkpoint, save_every)
         resumed = loop.resume()
         with Progress() if progress is None else nullcontext(progress) as display, Interrupt() as interrupt:

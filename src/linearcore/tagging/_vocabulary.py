@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -20,11 +20,13 @@ class Vocabulary:
         words: distinct words, the most frequent first.
         counts: number of occurrences of each word.
         tags: distinct tags, in the order of their first occurrence; the index of a tag is its position in this list.
+        unseen: those of the tags that do not occur in the sentences, but can be predicted (`compose`).
     """
 
     words: list[str]
     counts: list[int]
     tags: list[str]
+    unseen: list[str] = field(default_factory=list)
 
     @classmethod
     def of(cls, sentences: Iterable[tuple[Sequence[str], Sequence[str]]]) -> "Vocabulary":
@@ -62,6 +64,29 @@ class Vocabulary:
                 extra.append(name)
         return Vocabulary(self.words, self.counts, [*self.tags, *extra])
 
+    def extend(self, other: "Vocabulary") -> "Vocabulary":
+        """Returns this vocabulary with the words and tags of another after its own, and the sums of the counts.
+
+        Example:
+            >>> Vocabulary(["a", "cat"], [3, 1], ["DET"]).extend(Vocabulary(["dog", "a"], [2, 1], ["DET", "NOUN"]))
+            Vocabulary(words=['a', 'cat', 'dog'], counts=[4, 1, 2], tags=['DET', 'NOUN'], unseen=[])
+        """
+        counts = dict(zip(self.words, self.counts, strict=True))
+        for word, count in zip(other.words, other.counts, strict=True):
+            counts[word] = counts.get(word, 0) + count
+        tags = dict.fromkeys([*self.tags, *other.tags])
+        unseen = [tag for tag in self.unseen if tag not in other.tag_numbers]
+        return Vocabulary(list(counts), list(counts.values()), list(tags), unseen)
+
+    def with_unseen(self, tags: Sequence[str]) -> "Vocabulary":
+        """Returns a copy with more tags that do not occur in the sentences."""
+        return Vocabulary(self.words, self.counts, [*self.tags, *tags], [*self.unseen, *tags])
+
+    @cached_property
+    def seen_tags(self) -> frozenset[str]:
+        """The tags that occur in the sentences."""
+        return frozenset(self.tags).difference(self.unseen)
+
     @cached_property
     def word_numbers(self) -> dict[str, int]:
         """Index of each word."""
@@ -78,9 +103,10 @@ class Vocabulary:
 
     def to_json(self) -> dict[str, Any]:
         """Returns JSON values for `from_json`."""
-        return {"words": self.words, "counts": self.counts, "tags": self.tags}
+        values: dict[str, Any] = {"words": self.words, "counts": self.counts, "tags": self.tags}
+        return values | ({"unseen": self.unseen} if self.unseen else {})
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Vocabulary":
         """Returns the vocabulary from the values of `to_json`."""
-        return cls(value["words"], value["counts"], value["tags"])
+        return cls(value["words"], value["counts"], value["tags"], value.get("unseen", []))

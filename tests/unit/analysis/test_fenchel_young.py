@@ -74,6 +74,19 @@ def test_it_is_cross_entropy_of_capped_scores(size: int) -> None:
 
 
 @every_size
+def test_its_regret_is_a_divergence_plus_the_regret_of_the_mixture(size: int) -> None:
+    # `docs/reading-the-paper-with-care.md` (t). The least risk is entropy(p) + 1 − max p.
+    scores, p = drawn(20, size, scale=2.0), drawn(20, size, seed=3).softmax(-1)
+    _, mixture, probability, _ = fenchel_young_point(scores)
+    divergence = (p * (p.log() - probability.log())).sum(-1)
+    expected = divergence + (mixture * (p.amax(-1, keepdim=True) - p)).sum(-1)
+    least = torch.special.entr(p).sum(-1) + 1 - p.amax(-1)
+    torch.testing.assert_close(fenchel_young_loss(scores, p, reduction="none") - least, expected, rtol=0, atol=1e-12)
+    prediction = scores.argmax(-1, keepdim=True)
+    assert (size * expected >= p.amax(-1) - p.gather(-1, prediction).squeeze(-1)).all()
+
+
+@every_size
 def test_gradient(size: int) -> None:
     scores, target = drawn(3, size).requires_grad_(), torch.arange(3) % size
     assert torch.autograd.gradcheck(lambda s: fenchel_young_loss(s, target), scores, atol=1e-6)

@@ -80,6 +80,16 @@ def test_ratios_are_those_of_a_box_constrained_search(form) -> None:
         assert regret_ratio(LinearCore(), form, p, prediction).ratio == pytest.approx(expected, rel=1e-5)
 
 
+def test_the_sum_loss_has_no_bound_with_hamming_cost_either() -> None:
+    # The same sites as below, and any scores: (a) is not a matter of 0-1 cost.
+    table = {0.1: 0.542, 0.05: 0.263, 0.02: 0.104, 0.01: 0.052}
+    for delta, expected in table.items():
+        p = np.outer([0.5 + delta, 0.5 - delta], [0.7, 0.3]).reshape(-1)
+        found = regret_ratio(LinearCore(), "structured-sum", p, 2, outputs=Sequences(2, 2), cost="hamming")
+        assert found.ratio == pytest.approx(expected, abs=5e-4)
+        assert found.target_regret == pytest.approx(delta)
+
+
 def test_unary_scores_lose_the_structured_bound() -> None:
     # Hamming cost, independent sites (.5 ± δ) and (.7, .3). The answer has the first site wrong.
     table = {0.1: 0.26, 0.05: 0.13, 0.02: 0.052, 0.01: 0.026}

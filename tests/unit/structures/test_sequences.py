@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from linearcore.structures import COSTS, FAMILIES, Hamming, Sequences, ZeroOne
+from linearcore.structures import COSTS, FAMILIES, Cost, Hamming, Sequences, ZeroOne
 
 SHAPES = {"classes": (4, 1), "pairs": (2, 2), "triples": (3, 3), "long": (2, 5)}
 every_shape = pytest.mark.parametrize(("num_tags", "length"), SHAPES.values(), ids=SHAPES.keys())
@@ -106,6 +106,18 @@ def test_messages_of_the_space(arguments: tuple[int, ...], message: str) -> None
     with pytest.raises(ValueError) as error:
         Sequences(*arguments)
     assert message in str(error.value)
+
+
+def test_a_cost_above_one_is_refused() -> None:
+    class WrongTags(Cost):
+        name = "wrong-tags"
+
+        def between(self, prediction, target, mask=None, *, dtype=torch.float32):
+            return (prediction != target).sum(-1).to(dtype)
+
+    with pytest.raises(ValueError, match="`cost` must be between 0 and 1"):
+        Sequences(2, 2).cost(WrongTags())
+    assert Sequences(2, 1).cost(WrongTags()).tolist() == [[0.0, 1.0], [1.0, 0.0]]
 
 
 def test_messages_of_costs_and_families() -> None:

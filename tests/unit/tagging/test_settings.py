@@ -14,7 +14,8 @@ def test_defaults_suit_the_encoder():
     assert bilstm.lr > transformer.lr
     assert bilstm.epochs > transformer.epochs
     assert bilstm.hidden == 256 and bilstm.characters is True and transformer.hidden is None
-    assert None not in {value for name, value in vars(bilstm).items() if name not in ("beam", "inflate", "chain_lr_scale")}
+    optional = {"beam", "inflate", "chain_lr_scale", "vectors", "max_vectors", "unseen_tags", "continue_from"}
+    assert {name for name, value in vars(bilstm).items() if value is None} == optional
 
 
 @pytest.mark.parametrize("encoder", ["bilstm", "transformer:some/model"])

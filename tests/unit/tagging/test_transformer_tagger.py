@@ -53,3 +53,17 @@ def test_a_real_model_is_fine_tuned(tmp_path):
     found = train(SENTENCES, SENTENCES[:3], settings, out=tmp_path / "model").tagger
     assert found.metadata["dev_accuracy"] == 100.0
     assert Tagger.load(tmp_path / "model").tag(["ann", "lives", "in", "london"])[1:3] == ["V", "P"]
+
+
+def test_training_is_continued_without_the_pretrained_folder(tmp_path):
+    encoder = write_encoder(tmp_path / "encoder")
+    settings = Training(encoder=f"transformer:{encoder}", epochs=4, lr=1e-2, batch_tokens=64)
+    train(SENTENCES, SENTENCES[:3], settings, out=tmp_path / "model")
+    shutil.rmtree(encoder)
+    more = [(["bob", "lives", "!"], ["PER", "V", "NEW"])] * 20
+    settings = Training(continue_from=str(tmp_path / "model"), epochs=4, lr=1e-2, batch_tokens=64)
+    found = train(more, SENTENCES[:3], settings, out=tmp_path / "more").tagger
+    assert found.vocabulary.tags[-1] == "NEW" and found.metadata["training"]["encoder"] == "transformer:encoder"
+    assert Tagger.load(tmp_path / "more").tag(["bob", "lives", "!"])[:2] == ["PER", "V"]
+    with pytest.raises(ValueError, match=r"`encoder` must be 'transformer:encoder' to continue .*, got 'bilstm'"):
+        train(more, more, Training(continue_from=str(tmp_path / "model"), encoder="bilstm"))

@@ -1,9 +1,7 @@
 """Evidence for corrections, computed when the report is written."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -11,16 +9,10 @@ from linearcore.analysis import rate, transform
 from linearcore.structures import Sequences
 from linearcore.surrogates import LinearCore, SmoothedHinge
 from linearcore.surrogates.bases import BASES, QuarticBase
+from linearcore_paper.report._evidence_table import Evidence, fixed
+from linearcore_paper.report._loss_evidence import curvatures, fenchel_young, restricted_scores, slopes_at_zero
 from linearcore_paper.report._results import number
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """A small table: caption, column headings, and rows of formatted text."""
-
-    caption: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+from linearcore_paper.report._sequence_evidence import mixed_differences, negative_weights, sampled_hinge
 
 
 def steps_of_algorithm_1() -> Evidence:
@@ -30,7 +22,7 @@ def steps_of_algorithm_1() -> Evidence:
         "Cosine to the gradient, over all 27 sequences of length 3 with 3 tags, random chain scores; two-sided logistic.",
         columns,
         tuple(
-            (number(chain.largest_margin, 3), _fixed(chain.cosine(chain.printed)), _fixed(chain.cosine(chain.corrected)))
+            (number(chain.largest_margin, 3), fixed(chain.cosine(chain.printed)), fixed(chain.cosine(chain.corrected)))
             for chain in map(_Chain, _SCALES)
         ),
     )
@@ -49,14 +41,14 @@ def sampler_of_algorithm_1() -> Evidence:
     for chain in map(_Chain, _SCALES):
         error = float((chain.gradient - chain.step_without_true).norm() / chain.gradient.norm())
         probabilities = (
-            _fixed(float(weight[chain.true_index] / weight.sum())) for weight in (chain.distance, 1 - chain.distance)
+            fixed(float(weight[chain.true_index] / weight.sum())) for weight in (chain.distance, 1 - chain.distance)
         )
         rows.append(
             (
                 number(chain.largest_margin, 3),
                 *probabilities,
-                _fixed(error),
-                _fixed(chain.cosine(chain.step_without_true)),
+                fixed(error),
+                fixed(chain.cosine(chain.step_without_true)),
             )
         )
     return Evidence(
@@ -131,7 +123,7 @@ def smoothed_hinges() -> Evidence:
         surrogate = SmoothedHinge(width)
         ratios = (number(float(transform(surrogate, t)) / t) for t in (0.5, 0.01, 0.001))
         slope = float(rate(surrogate, deltas=[1e-4]).slopes[0])
-        rows.append((number(width), number(1 - width), *ratios, _fixed(slope, 4)))
+        rows.append((number(width), number(1 - width), *ratios, fixed(slope, 4)))
     columns = ("γ", "1 − γ", "T(t)/t at t = 0.5", "0.01", "0.001", "local slope, δ = 1e-4")
     return Evidence(
         "T(t)/t stays at or above 1 − γ; the slope is 1 for a linear rate, ½ without a core.", columns, tuple(rows)
@@ -147,6 +139,13 @@ LIVE: dict[str, Callable[[], Evidence]] = {
     "f": transform_against_bounds,
     "g": variance_of_single_draws,
     "j": smoothed_hinges,
+    "q": sampled_hinge,
+    "r": curvatures,
+    "s": negative_weights,
+    "t": fenchel_young,
+    "u": slopes_at_zero,
+    "v": restricted_scores,
+    "w": mixed_differences,
 }
 
 #: From all margins inside the core to margins far outside.
@@ -189,7 +188,3 @@ class _Chain:
     def cosine(self, step: Tensor) -> float:
         """Returns the cosine between `step` and the gradient."""
         return float(torch.nn.functional.cosine_similarity(step, self.gradient, dim=0))
-
-
-def _fixed(value: float, digits: int = 3) -> str:
-    return f"{np.round(value, digits) + 0.0:.{digits}f}".replace("-", "−")

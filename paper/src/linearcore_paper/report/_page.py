@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from linearcore.runtime import complaint, environment
 from linearcore_paper.experiments import EXPERIMENTS
-from linearcore_paper.report._evidence import LIVE, Evidence
+from linearcore_paper.report._evidence import LIVE
+from linearcore_paper.report._evidence_table import Evidence
 from linearcore_paper.report._facts import ASSETS, CLASSES, asset, explorer_facts
 from linearcore_paper.report._figures import figure_markup
 from linearcore_paper.report._results import Experiment, format_value, read_experiments

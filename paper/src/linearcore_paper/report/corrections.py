@@ -169,4 +169,88 @@ CORRECTIONS: tuple[Correction, ...] = (
         "relative to the same weight decay.",
         ("gradient-histogram", "noise"),
     ),
+    Correction(
+        "p",
+        "Algorithm 1, corrected, does not train, and a step is not 23 times faster",
+        "Abstract, Algorithm 1, Figures 7 and 11",
+        "Sampling pairs of whole sequences converges to the optimal error within seconds. With 400 tags a step is 23 times "
+        "faster than that of a structured SVM.",
+        "With (b) and (c) corrected the estimator is unbiased, but the error stays above that of decoding without "
+        "transitions, also with many samples: almost all pairs of sequences are far from the truth and from each other. "
+        "Candidates at single positions do train. The factor of 23 is reached only with thousands of tags, or against a "
+        "slow search.",
+        ("convergence", "scalability"),
+    ),
+    Correction(
+        "q",
+        "An unbiased sampled gradient does not need a smooth loss",
+        "Abstract, sections 1 and 5.3, appendix E",
+        "Smoothness enables an unbiased stochastic gradient estimator and keeps its variance bounded.",
+        "The gradient of a sum is a sum, for every φ with a subgradient. The hinge in the same double sum has an unbiased "
+        "sampled subgradient, and the same variance bound, which uses only the Lipschitz constant. The structured SVM needs "
+        "a search because it is a maximum and not a sum. What smoothness improves is the rate of the optimiser.",
+        (),
+    ),
+    Correction(
+        "r",
+        "C1 alone does not give the rate O(1/T)",
+        "Abstract, sections 1 and 5.3",
+        "The surrogates are globally C1, so gradient descent has the rate O(1/T) and Nesterov's method O(1/T²).",
+        "These rates need a Lipschitz derivative, that is a finite supremum of φ″. It is infinite for the two-sided "
+        "exponential and for the quartic, the paper's only C2 example: with any fixed step size, a step from far enough "
+        "increases the loss. Logistic, truncated quadratic and gamma have it on both sides.",
+        ("surrogates",),
+    ),
+    Correction(
+        "s",
+        "The cost of an output must not exceed 1",
+        "Section 5, Proposition 3.1 and Theorem 5.1",
+        "ℓ is any non-negative cost, and outputs are weighted by 1 − ℓ.",
+        "A cost above 1 gives a negative weight. The sum loss is then neither convex nor bounded below, and the lemma of "
+        "the proof, which needs non-negative weights, does not apply. Divide the cost by its maximum.",
+        (),
+    ),
+    Correction(
+        "t",
+        "The convolutional Fenchel–Young loss has a closed form and argmax decoding",
+        "Appendix A",
+        "With more than two classes the loss of Cao et al. is implicit, each gradient needs a solver, and predictions are "
+        "not the argmax of the scores.",
+        "With π the projection of the scores onto the simplex the loss is CE(s − π, y) + 1 − π_y. One sort computes it. π "
+        "has the argmax of the scores, and 0-1 regret ≤ n · surrogate regret for argmax predictions. It is smooth and has a "
+        "linear bound with more than two classes, which the paper's sum loss does not have (a).",
+        (),
+    ),
+    Correction(
+        "u",
+        "The rate comes neither from the slope nor from non-zero curvature at the origin",
+        "Sections 1, 3.2 and 4.2, appendix C",
+        "Smooth losses have a vanishing gradient, or vanishing curvature, at the origin; the fast rate comes from the "
+        "non-vanishing curvature of the linear segment.",
+        "Every consistent convex loss has φ′(0) < 0. Curvature is positive for the smooth losses and zero for the linear "
+        "core, as appendix A says. With φ″(0) > 0, T(t) is about φ′(0)² t²/(2φ″(0)). With a core the minimal risk has a "
+        "kink at t = 0, and T(t) is about τt.",
+        ("rates",),
+    ),
+    Correction(
+        "v",
+        "All theorems assume a complete hypothesis set",
+        "Abstract, Theorems 3.2, 3.4, 4.1 and 5.1, appendix A",
+        "The bounds hold for restricted and misspecified hypothesis sets, and minimising the surrogate minimises the regret "
+        "against the best competitor in the set.",
+        "Every theorem assumes that h(x) takes all values. With |h(x)| ≤ Λ < 1 the constant 1 becomes 1/Λ. For "
+        "misspecified sets the inequality contains minimizability gaps: a linear model can minimise the surrogate and have "
+        "a larger 0-1 error than another linear model.",
+        (),
+    ),
+    Correction(
+        "w",
+        "F1 and BLEU are not sums over histories",
+        "Appendix K",
+        "With states that hold the last n − 1 labels, F1 and BLEU are additive, and the linear rate is preserved.",
+        "Aligned n-grams and unclipped n-gram counts are additive. F1 is a ratio, and BLEU clips its counts and takes a "
+        "geometric mean; neither is a sum over windows of any fixed number of labels. The linear rate is not preserved, "
+        "because the sum loss has none (a).",
+        (),
+    ),
 )

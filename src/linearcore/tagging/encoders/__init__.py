@@ -8,7 +8,7 @@ from linearcore._checks import one_of
 from linearcore.tagging._schedule import Schedule
 from linearcore.tagging.encoders._bilstm import BiLSTM
 from linearcore.tagging.encoders._cutting import cut_into_rows
-from linearcore.tagging.encoders._encoder import Encoder, WordFeatures
+from linearcore.tagging.encoders._encoder import Encoder, WordFeatures, copy_leading_rows
 from linearcore.tagging.encoders._spelling import spelling
 from linearcore.tagging.encoders._transformer import TransformerEncoder
 
@@ -19,6 +19,7 @@ __all__ = [
     "Schedule",
     "TransformerEncoder",
     "WordFeatures",
+    "copy_leading_rows",
     "cut_into_rows",
     "encoder_class",
     "spelling",

@@ -11,8 +11,9 @@ from torch.nn.utils.rnn import pad_sequence
 from linearcore._checks import complaint
 from linearcore.tagging._schedule import Schedule
 from linearcore.tagging._vocabulary import Vocabulary
-from linearcore.tagging.encoders._encoder import Encoder, WordFeatures
+from linearcore.tagging.encoders._encoder import Encoder, WordFeatures, copy_leading_rows
 from linearcore.tagging.encoders._spelling import FEATURES, spelling
+from linearcore.tagging.encoders._vectors import WordVectors
 
 #: Indices of padding and of unknown words.
 PADDING, UNKNOWN = 0, 1
@@ -20,6 +21,8 @@ _FIRST_WORD = 2
 #: In training, a word with count c is replaced by UNKNOWN with probability α/(α + c), so the model learns to tag unknown
 #: words. This is α.
 _WORD_DROPOUT = 0.25
+#: Default number of pre-trained vectors that are kept.
+MAX_VECTORS = 100_000
 
 
 class BiLSTM(Encoder):
@@ -39,6 +42,8 @@ class BiLSTM(Encoder):
         layers: number of LSTM layers.
         dropout: dropout of the embeddings, between layers, and of the output.
         buckets: number of rows of the table of hashed spelling features.
+        vectors: pre-trained word vectors, which are concatenated to the embeddings and not trained. Word dropout does not
+            apply to them, so the model learns to tag words that have a vector but do not occur in the training data.
 
     Example:
         >>> encoder = BiLSTM(["the", "cat", "sat"])
@@ -51,11 +56,14 @@ class BiLSTM(Encoder):
     """
 
     kind = "bilstm"
-    settings: ClassVar = {"characters": True, "embedding": 128, "hidden": 256, "layers": 1, "dropout": 0.5}
+    settings: ClassVar = {
+        "characters": True, "embedding": 128, "hidden": 256, "layers": 1, "dropout": 0.5,
+        "vectors": None, "max_vectors": None,
+    }  # fmt: skip
     default_lr = 3e-3
     schedule = Schedule(batch_tokens=(64, 400), epochs=(12, 40), min_steps=1500)
     has_few_shapes = True
-    input_axes: ClassVar = {"words": ("batch", "length"), "spelling": ("batch", "length")}
+    input_axes: ClassVar = {"words": ("batch", "length"), "spelling": ("batch", "length"), "vectors": ("batch", "length")}
     hiding: Tensor
 
     def __init__(
@@ -70,13 +78,14 @@ class BiLSTM(Encoder):
         layers: int = 1,
         dropout: float = 0.3,
         buckets: int = 2**16,
+        vectors: WordVectors | None = None,
     ) -> None:
         super().__init__()
         if counts is not None and len(counts) != len(words):
             raise ValueError(
                 complaint("counts", f"have one count for each of {len(words)} words", len(counts), "pass one count per word")
             )
-        self._settings = {
+        self._settings: dict[str, Any] = {
             "words": list(words), "characters": characters, "embedding": embedding, "spelling": spelling, "hidden": hidden,
             "layers": layers, "dropout": dropout, "buckets": buckets,
         }  # fmt: skip
@@ -84,13 +93,15 @@ class BiLSTM(Encoder):
         self.width = 2 * hidden
         self._word_ids = {word: index for index, word in enumerate(words, _FIRST_WORD)}
         self.words = nn.Embedding(len(words) + _FIRST_WORD, embedding, padding_idx=PADDING)
+        self.vectors = vectors
         self.spelling = nn.Embedding(buckets + 1, spelling, padding_idx=0) if characters else None
         if self.spelling is not None:
             # Scaled so the sum of all features has about the norm of a word embedding.
             nn.init.normal_(self.spelling.weight, 0.0, FEATURES**-0.5)
             with torch.no_grad():
                 self.spelling.weight[0] = 0.0
-        sizes = [embedding + (spelling if characters else 0), *([self.width] * (layers - 1))]
+        input_size = embedding + (spelling if characters else 0) + (0 if vectors is None else vectors.size)
+        sizes = [input_size, *([self.width] * (layers - 1))]
         # Two LSTMs per layer instead of a bidirectional one; `_reversal_index` gives the reason.
         self.forth = nn.ModuleList(nn.LSTM(size, hidden, batch_first=True) for size in sizes)
         self.back = nn.ModuleList(nn.LSTM(size, hidden, batch_first=True) for size in sizes)
@@ -101,35 +112,55 @@ class BiLSTM(Encoder):
 
     @classmethod
     def from_settings(cls, vocabulary: Vocabulary, path: str = "", **settings: Any) -> Self:
-        return cls(vocabulary.words, vocabulary.counts, buckets=_num_buckets(len(vocabulary.words)), **settings)
+        words, file, limit = vocabulary.words, settings.pop("vectors", None), settings.pop("max_vectors", MAX_VECTORS)
+        vectors = None if file is None else WordVectors.read(file, limit)
+        if vectors is not None and not any(vectors.ids(words)):
+            advice = "pass vectors of the language of the training data"
+            raise ValueError(complaint("vectors", "have words of the training data", f"none of {len(words)}", advice))
+        return cls(words, vocabulary.counts, buckets=_num_buckets(len(words)), vectors=vectors, **settings)
+
+    def extend(self, vocabulary: Vocabulary) -> Self:
+        settings = self._settings | {"words": vocabulary.words}
+        extended = type(self)(**settings, counts=vocabulary.counts, vectors=self.vectors)
+        copy_leading_rows(extended, self)
+        return extended
 
     def featurize(self, words: Sequence[str]) -> WordFeatures:
-        word_ids = torch.tensor([self._word_ids.get(word, UNKNOWN) for word in words], dtype=torch.int32)
-        if self.spelling is None:
-            return (word_ids,)
-        return word_ids, torch.tensor([spelling(word, self.buckets) for word in words], dtype=torch.int32).view(-1, FEATURES)
+        features = [torch.tensor([self._word_ids.get(word, UNKNOWN) for word in words], dtype=torch.int32)]
+        if self.spelling is not None:
+            rows = [spelling(word, self.buckets) for word in words]
+            features.append(torch.tensor(rows, dtype=torch.int32).view(-1, FEATURES))
+        if self.vectors is not None:
+            features.append(torch.tensor(self.vectors.ids(words), dtype=torch.int32))
+        return tuple(features)
 
     def collate(self, sentences: Sequence[WordFeatures], length: int) -> dict[str, Tensor]:
-        names = ("words",) if self.spelling is None else ("words", "spelling")
+        has_input = {"words": True, "spelling": self.spelling is not None, "vectors": self.vectors is not None}
+        names = [name for name, has in has_input.items() if has]
         return {name: _pad([sentence[i] for sentence in sentences], length) for i, name in enumerate(names)}
 
-    def forward(self, mask: Tensor, *, words: Tensor, spelling: Tensor | None = None) -> Tensor:
-        """Returns hidden states (B, L, 2·hidden) from words (B, L) and spelling (B, L, FEATURES).
+    def forward(
+        self, mask: Tensor, *, words: Tensor, spelling: Tensor | None = None, vectors: Tensor | None = None
+    ) -> Tensor:
+        """Returns hidden states (B, L, 2·hidden) from words (B, L), spelling (B, L, FEATURES) and rows of vectors (B, L).
 
         Padding must be at the end of each row of `mask`.
 
         Raises:
-            ValueError: if `spelling` is missing, or given although `characters` is False.
+            ValueError: if `spelling` or `vectors` is missing, or given although the encoder does not have it.
         """
-        if (spelling is None) != (self.spelling is None):
-            must = "be None with `characters=False`" if self.spelling is None else "be a tensor with `characters=True`"
-            raise ValueError(complaint("spelling", must, type(spelling).__name__, "pass the output of `collate`"))
+        for name, ids, table in (("spelling", spelling, self.spelling), ("vectors", vectors, self.vectors)):
+            if (ids is None) != (table is None):
+                must = f"be {'None' if table is None else 'a tensor'} for this encoder"
+                raise ValueError(complaint(name, must, type(ids).__name__, "pass the output of `collate`"))
         words = words.long()
         if self.training:
             words = torch.where(torch.rand_like(self.hiding[words]) < self.hiding[words], UNKNOWN, words)
         states: Tensor = self.words(words)
         if self.spelling is not None and spelling is not None:
             states = torch.cat([states, self.spelling(spelling.long()).sum(-2)], -1)
+        if self.vectors is not None and vectors is not None:
+            states = torch.cat([states, self.vectors(vectors.long())], -1)
         order = _reversal_index(mask)
         for forth, back in zip(self.forth, self.back, strict=True):
             states = self.dropout(states)
@@ -137,16 +168,26 @@ class BiLSTM(Encoder):
         return self.dropout(states)  # type: ignore[no-any-return]
 
     def save(self, folder: Path) -> dict[str, Any]:
-        return dict(self._settings)
+        if self.vectors is None:
+            return dict(self._settings)
+        self.vectors.save(folder)
+        return self._settings | {"has_vectors": True}
 
     def lookup(self) -> dict[str, Any]:
-        """Returns the words from `first_word` on, the number of unknown words, and the buckets; None without spelling."""
-        buckets = None if self.spelling is None else self.buckets
-        return {"words": list(self._word_ids), "first_word": _FIRST_WORD, "unknown": UNKNOWN, "buckets": buckets}
+        """Returns the words from `first_word` on, the number of unknown words, the buckets of spelling features, and the
+        words of pre-trained vectors, from 1 on; buckets or vectors are None where the encoder has none."""
+        return {
+            "words": list(self._word_ids),
+            "first_word": _FIRST_WORD,
+            "unknown": UNKNOWN,
+            "buckets": None if self.spelling is None else self.buckets,
+            "vectors": None if self.vectors is None else self.vectors.words,
+        }
 
     @classmethod
     def load(cls, folder: Path, settings: dict[str, Any]) -> Self:
-        return cls(**settings)
+        arguments = {name: value for name, value in settings.items() if name != "has_vectors"}
+        return cls(**arguments, vectors=WordVectors.load(folder) if settings.get("has_vectors") else None)
 
 
 def _num_buckets(num_words: int) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import torch
 from torch import Tensor, nn
 
 from linearcore._checks import complaint
@@ -58,6 +59,15 @@ class Encoder(nn.Module, ABC):
             settings: values for the names in `cls.settings`.
         """
 
+    def extend(self, vocabulary: Vocabulary) -> Self:
+        """Returns the encoder with more words, to continue training on other sentences. The weights are kept.
+
+        Args:
+            vocabulary: the words of this encoder, in the same order, and new words after them.
+        """
+        # Encoders without a table of words, such as transformers, know all words.
+        return self
+
     @abstractmethod
     def featurize(self, words: Sequence[str]) -> WordFeatures:
         """Returns the features of a sentence. Words may be unknown, that is, not in the training data."""
@@ -87,3 +97,18 @@ class Encoder(nn.Module, ABC):
         Raises:
             ValueError, OSError: if the settings or the files are not those of `save`.
         """
+
+
+@torch.no_grad()
+def copy_leading_rows(target: nn.Module, source: nn.Module) -> None:
+    """Copies parameters to a module of the same structure with more rows or columns, whose other entries are not changed.
+
+    Example:
+        >>> small, large = nn.Linear(2, 3), nn.Linear(2, 5)
+        >>> copy_leading_rows(large, small)
+        >>> torch.equal(large.weight[:3], small.weight)
+        True
+    """
+    parameters = dict(target.named_parameters())
+    for name, values in source.named_parameters():
+        parameters[name][tuple(slice(size) for size in values.shape)] = values

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from linearcore._torch import scan
+from linearcore.tagging._composition import plain_copy
 from linearcore.tagging._model import TaggingModel
 from linearcore.tagging.export._decoding import make_decoder
 
@@ -24,7 +25,7 @@ class TaggerGraph(nn.Module):
         super().__init__()
         self.names = tuple(names)
         self.encoder = with_traceable_lstms(deepcopy(model.encoder))
-        self.projection = deepcopy(model.projection)
+        self.projection = plain_copy(model.projection)
         self.decoder = make_decoder(model)
         self.float().cpu().eval().requires_grad_(False)
 

@@ -35,12 +35,16 @@ def make_inputs(encoder: str, lookup: dict[str, Any]) -> MakeInputs:
 
 def _bilstm_inputs(lookup: dict[str, Any]) -> MakeInputs:
     numbers = {word: number for number, word in enumerate(lookup["words"], lookup["first_word"])}
-    unknown, buckets = lookup["unknown"], lookup["buckets"]
+    unknown, buckets, vectors = lookup["unknown"], lookup["buckets"], lookup.get("vectors")
+    vector_numbers = {word: number for number, word in enumerate(vectors or [], 1)}
 
     def inputs(sentences: Sequence[Sequence[str]], length: int) -> Arrays:
         rows: Arrays = {"words": [[numbers.get(word, unknown) for word in words] for words in sentences]}
         if buckets is not None:
             rows["spelling"] = [[spelling(word, buckets) for word in words] for words in sentences]
+        if vectors is not None:
+            get = vector_numbers.get
+            rows["vectors"] = [[get(word) or get(word.lower(), 0) for word in words] for words in sentences]
         return {
             name: _pad(values, length, len(spelling("", 1)) if name == "spelling" else 0) for name, values in rows.items()
         }

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from transformers import PreTrainedTokenizerFast
 
 from linearcore._checks import complaint
+from linearcore.tagging._composition import plain_copy
 from linearcore.tagging.encoders import TransformerEncoder
 from linearcore.tagging.hugging_face._config import ChainConfig
 from linearcore.tagging.hugging_face._model import ChainForTokenClassification
@@ -43,9 +44,9 @@ def from_tagger(tagger: "Tagger") -> tuple[ChainForTokenClassification, PreTrain
         **tagger.model.settings(),
     )
     model = ChainForTokenClassification(config, deepcopy(encoder.model))
-    model.projection.load_state_dict(tagger.model.projection.state_dict())
+    model.projection.load_state_dict(plain_copy(tagger.model.projection).state_dict())
     if model.head is not None and tagger.model.head is not None:
-        model.head.load_state_dict(tagger.model.head.state_dict())
+        model.head.load_state_dict(plain_copy(tagger.model.head).state_dict())
     model = model.cpu().eval()
     tokenizer = deepcopy(encoder.tokenizer)
     if encoder.max_length is not None:
