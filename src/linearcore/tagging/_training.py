@@ -45,9 +45,9 @@ class TrainingResult:
 
     @property
     def was_improving(self) -> bool:
-        """Whether the last validation was better than all before, so that longer training may help."""
-        *earlier, last = (float(row["dev_accuracy"]) for row in self.history)
-        return not earlier or last > max(earlier)
+        """Whether all epochs were used and the last validation was the best, so that longer training may help."""
+        used_all_epochs = self.last_epoch == self.tagger.metadata["training"]["epochs"]
+        return used_all_epochs and self.best_epoch == self.last_epoch and self.history[-1]["dev_accuracy"] < 100
 
     @property
     def last_epoch(self) -> int:

@@ -63,7 +63,8 @@ def test_of_equal_validations_the_later_weights_are_kept_and_patience_still_ends
     found = train(one_tag, one_tag[:5], Training(epochs=9, patience=2, batch_tokens=256, hidden=4, dropout=0.0))
     assert [row["dev_accuracy"] for row in found.history] == [100.0] * 3
     assert found.best_epoch == 3 and not found.was_improving
-    assert train(one_tag, one_tag[:5], Training(epochs=1, hidden=4)).was_improving
+    assert not train(one_tag, one_tag[:5], Training(epochs=3, batch_tokens=256, hidden=4)).was_improving
+    assert train(DATA, DEV, Training(epochs=1, hidden=4)).was_improving
 
 
 def test_many_validation_sentences_are_decoded_less_often():
