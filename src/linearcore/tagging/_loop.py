@@ -246,7 +246,8 @@ class TrainingLoop:
             raise KeyboardInterrupt
         state = self.state
         raise StoppedError(
-            f"stopped in epoch {state.epoch + 1} after {state.batch} batches; run the same command again to resume"
+            f"stopped in epoch {state.epoch + 1} after {state.batch} batches; "
+            "run the same command again to resume (without --fresh)"
         )
 
 
