@@ -75,7 +75,8 @@ def train(
         dev: validation sentences, for early stopping and the choice of the best epoch.
         settings: training settings; None uses the defaults of `Training`.
         columns: the tag columns, in the syntax of `--tag`; saved with the tagger.
-        layout: the format of the training files, saved with the tagger, so `tag predict` refuses other formats.
+        layout: the format of the training files, saved with the tagger, so `tag predict` refuses other formats. None infers
+            it from `columns`, or is that of the tagger to continue from.
         out: folder for the tagger and, during training, for the checkpoint.
         device: torch device.
         fresh: ignore what `out` contains and start again.
