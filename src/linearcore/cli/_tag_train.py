@@ -128,7 +128,7 @@ def _training_data(
 ) -> "tuple[list[TaggedSentence], list[TaggedSentence], Layout]":
     """Reads training and validation sentences, each from several files in order; also returns the layout of the first."""
     from linearcore.tagging import split_dev
-    from linearcore.tagging.readers import Layout
+    from linearcore.tagging.readers import Layout, TagColumns
 
     layouts: list[Layout] = []
 
@@ -145,6 +145,10 @@ def _training_data(
         must, advice = "be files of one format", "convert them to one format"
         raise ValueError(complaint("--train", must, " and ".join(formats), advice))
     sentences, dev_sentences = (sentences, list(pairs(dev))) if dev else split_dev(sentences)
+    widths = sorted({layout.width for layout in layouts if layout.width is not None})
+    if len(widths) > 1 and TagColumns.parse(tag).has_last:
+        advice = "pass a number with --tag, for example --tag 2, or files with equally many columns"
+        raise ValueError(complaint("--tag", "be a number for files with different numbers of columns", tag, advice))
     return sentences, dev_sentences, layouts[0]
 
 
