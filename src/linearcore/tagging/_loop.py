@@ -255,7 +255,7 @@ class TrainingLoop:
 def dev_accuracy(model: TaggingModel, corpus: Corpus) -> float:
     """Returns the accuracy on a corpus, in percent."""
     model.eval()
-    device = model.projection.weight.device
+    device = model.device
     num_correct = torch.zeros((), dtype=torch.long, device=device)
     for bucket in batches(corpus.lengths, _DECODE_BATCH_TOKENS):
         batch = corpus.batch(bucket).to(device)
