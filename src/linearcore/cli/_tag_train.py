@@ -60,7 +60,9 @@ def _read_config(context: typer.Context, file: Path | None) -> Path | None:
 
 @_with_training_options
 def train(
-    train: Annotated[list[str], typer.Option(help=f"Training file; required. Several are read in order. {FILE}")] = [],  # noqa: B006
+    train: Annotated[
+        list[str], typer.Option(metavar="<file>", help=f"Training file; required. Repeat for several. {FILE}")
+    ] = [],  # noqa: B006
     out: Annotated[Path | None, typer.Option(help="Folder for the tagger; required.")] = None,
     tag: Annotated[
         str,
@@ -72,7 +74,8 @@ def train(
     dev: Annotated[
         list[str],
         typer.Option(
-            help="Validation file for early stopping. Several are read in order. Default: every tenth training sentence."
+            metavar="<file>",
+            help="Validation file for early stopping; repeat for several. Default: every tenth training sentence.",
         ),
     ] = [],  # noqa: B006
     config: Annotated[

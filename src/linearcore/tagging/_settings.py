@@ -126,10 +126,10 @@ class Training(HeadSettings):
         False, "Compose upos+feats tags from parts, so tags that do not occur in the training data can be predicted."
     )
     unseen_tags: int | None = setting(
-        None, "With --compose: number of tags to add that do not occur. Default: the number of tags that occur."
+        None, "With --compose: number of tags that do not occur to add. Default: the number of tags that occur."
     )
     continue_from: str | None = setting(
-        None, "Folder of a trained tagger to start from; its words and tags are kept, new ones are added."
+        None, "Folder of a trained tagger to start from. Its options are kept, and its words and tags; new ones are added."
     )
 
     def __post_init__(self) -> None:
