@@ -4,8 +4,10 @@
     python benchmarks/tagging.py --data DIR --sets ewt_upos,ewt,ewt_feats,turkish --losses lc,crf,ssvm,ce
     python benchmarks/tagging.py --data DIR --sets latin --losses lc,crf,ssvm,ce --limit-words 200000
     python benchmarks/tagging.py --data DIR --sets latin --losses lc,crf,ssvm,ce --device cuda --epochs 4
+    python benchmarks/tagging.py --data DIR --sets turkish --losses lc,lc_plain,lc_composed --limit-words 30000
 
-Each dataset has its own result file. Runs that it already contains with the same settings and data are skipped, so an
+lc_plain is the linear core without the defaults for many tags, lc_composed composes tags from parts. Each dataset, and each
+limit of words, has its own result file. Runs that it already contains with the same settings and data are skipped, so an
 interrupted benchmark resumes and loses at most one run. The epoch is chosen on the dev sentences; results are on the test
 sentences. With ewt400 and ewt400_draw every tenth of 400 sentences is a dev sentence; crfsuite trains on all of them.
 """
@@ -32,9 +34,14 @@ from linearcore.tagging.readers import Sentence
 RESULTS = Path(__file__).parent / "results"
 #: The name of sklearn-crfsuite in `--losses`.
 CRFSUITE = "crfsuite"
+#: The settings of each of our names in `--losses`.
+VARIANTS: dict[str, dict[str, Any]] = {loss: {"loss": loss} for loss in HEADS} | {
+    "lc_plain": {"loss": "lc", "rank": 0, "unary": 0.0, "sharpness": 1.0},
+    "lc_composed": {"loss": "lc", "compose": True},
+}
 
 
-def one_run(parts: Parts, settings: Training, columns: str, device: str, progress: Progress) -> dict[str, Any]:
+def one_run(name: str, parts: Parts, settings: Training, columns: str, device: str, progress: Progress) -> dict[str, Any]:
     """Trains once and tags the test sentences."""
     if device != "cpu":
         torch.cuda.empty_cache()
@@ -48,7 +55,7 @@ def one_run(parts: Parts, settings: Training, columns: str, device: str, progres
     tagging = time.perf_counter() - started
     best = found.history[[row["epoch"] for row in found.history].index(found.best_epoch)]
     return {
-        "loss": settings.loss,
+        "loss": name,
         "seed": settings.seed,
         **_accuracies(test),
         "dev_accuracy": round(best["dev_accuracy"], 3),
@@ -92,6 +99,8 @@ def _accuracies(test: Evaluation) -> dict[str, float]:
         "test_accuracy": round(report["accuracy"], 3),
         "test_known": round(report["known"]["accuracy"], 3),
         "test_unknown": round(report["unknown"]["accuracy"], 3),
+        "test_words_with_unseen_tag": sum(test.unseen_tags.values()),
+        "test_unseen_tag_correct": test.unseen_correct,
     }
 
 
@@ -131,7 +140,7 @@ def measure(name: str, args: argparse.Namespace, progress: Progress) -> None:
     parts, columns = read(name, args.data, args.limit_words), SETS[name].tag
     base = Training(epochs=args.epochs, batch_tokens=args.tokens)
     settings = _settings(name, parts, base, args)
-    path = args.out / f"tagging_{name}.json"
+    path = args.out / (f"tagging_{name}.json" if args.limit_words is None else f"tagging_{name}_{args.limit_words}.json")
     runs, speeds = _earlier(path, settings)
     for seed in range(args.seeds):
         for loss in args.losses:
@@ -141,12 +150,13 @@ def measure(name: str, args: argparse.Namespace, progress: Progress) -> None:
                 if loss == CRFSUITE:
                     runs.append(crfsuite_run(parts))
                 else:
-                    runs.append(one_run(parts, replace(base, loss=loss, seed=seed), columns, args.device, progress))
+                    own = replace(base, seed=seed, **VARIANTS[loss])
+                    runs.append(one_run(loss, parts, own, columns, args.device, progress))
             _write(path, settings, runs, speeds)
     for loss in args.losses if args.speed else ():
         if loss not in speeds and loss != CRFSUITE:
             with progress.part(f"{name}, {loss}, words per second"):
-                speeds[loss] = round(speed(parts, replace(base, loss=loss), columns, args.device, progress))
+                speeds[loss] = round(speed(parts, replace(base, **VARIANTS[loss]), columns, args.device, progress))
             _write(path, settings, runs, speeds)
     for loss, row in summary(runs).items():
         spread = "" if row["spread"] is None else f" ± {row['spread']:.2f}"
@@ -161,7 +171,7 @@ def _settings(name: str, parts: Parts, base: Training, args: argparse.Namespace)
     num_words = sum(len(words) for words, _ in parts["train"])
     num_tags = len({tag for _, tags in parts["train"] for tag in tags})
     shared = base.with_defaults(num_words, num_tags).to_json()
-    for key in ("loss", "seed", *HEADS["lc"].defaults(num_tags)):
+    for key in ("loss", "seed", "compose", *HEADS["lc"].defaults(num_tags)):
         del shared[key]
     return shared | {
         "set": name,
@@ -196,7 +206,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("LINEARCORE_DATA"), help="folder with the datasets")
     parser.add_argument("--sets", type=lambda text: text.split(","), default=["ewt"], help=", ".join(SETS))
     parser.add_argument(
-        "--losses", type=lambda text: text.split(","), default=["lc", "ce"], help="lc, crf, ssvm, ce, crfsuite"
+        "--losses", type=lambda text: text.split(","), default=["lc", "ce"], help=", ".join((*VARIANTS, CRFSUITE))
     )
     parser.add_argument("--seeds", type=int, default=1, help="number of seeds (default: %(default)s)")
     parser.add_argument("--epochs", type=int, default=None, help="maximum number of epochs (default: the library's)")
@@ -212,9 +222,9 @@ def main() -> None:
         unknown = [name for name in args.sets if name not in SETS]
         if unknown:
             raise UsageError(f"unknown set {', '.join(unknown)}; known: {', '.join(SETS)}")
-        unknown = [loss for loss in args.losses if loss not in (*HEADS, CRFSUITE)]
+        unknown = [loss for loss in args.losses if loss not in (*VARIANTS, CRFSUITE)]
         if unknown:
-            raise UsageError(f"unknown loss {', '.join(unknown)}; known: {', '.join((*HEADS, CRFSUITE))}")
+            raise UsageError(f"unknown loss {', '.join(unknown)}; known: {', '.join((*VARIANTS, CRFSUITE))}")
         args.data = Path(args.data)
         with Progress() as progress:
             for name in args.sets:

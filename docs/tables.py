@@ -171,17 +171,23 @@ listed("decoding_cpu", "decoding_cpu", lambda results: results["sets"]["latin"][
 
 def taggers(results: Any) -> Iterable[dict[str, Any]]:
     """The most accurate first."""
-    names = {"lc": "LinearCoreChain", "ce": "token cross-entropy", "crf": "ChainCRF", "ssvm": "ChainSSVM"}
+    names = {"lc": "LinearCoreChain", "ce": "token cross-entropy", "crf": "ChainCRF", "ssvm": "ChainSSVM",
+             "crfsuite": "sklearn-crfsuite", "lc_plain": "LinearCoreChain, plain head",
+             "lc_composed": "LinearCoreChain, composed tags"}  # fmt: skip
     for loss, row in sorted(results["summary"].items(), key=lambda item: -item[1]["test_accuracy"]):
-        tests = [run["test_accuracy"] for run in results["runs"] if run["loss"] == loss]
-        yield row | {"name": names[loss], "tests": tests, "speed": results["training_words_per_second"].get(loss)}
+        runs = [run for run in results["runs"] if run["loss"] == loss]
+        unseen = runs[0].get("test_unseen_tag_correct"), runs[0].get("test_words_with_unseen_tag")
+        tests, speed = [run["test_accuracy"] for run in runs], results["training_words_per_second"].get(loss)
+        yield row | {"name": names[loss], "tests": tests, "unseen": "{} of {}".format(*unseen), "speed": speed}
 
 
-for _name in ("tagging_ewt", "tagging_turkish", "tagging_latin"):
-    listed(_name, _name, taggers, {
-        "loss": "name", "test accuracy, %": "tests:.2f", "accuracy on unknown words, %": "unknown:.2f",
-        "training time, s": "seconds:.0f", "training words/s": "speed:,",
-    })  # fmt: skip
+_ACCURACY = {"loss": "name", "test accuracy, %": "tests:.2f", "accuracy on unknown words, %": "unknown:.2f"}
+for _name in ("tagging_ewt400", "tagging_ewt_upos", "tagging_turkish", "tagging_latin_60000"):
+    listed(_name, _name, taggers, _ACCURACY | {"epochs": "epochs:.0f"})
+for _name in ("tagging_ewt_feats_60000", "tagging_turkish_30000"):
+    listed(_name, _name, taggers, _ACCURACY | {"words with an unseen tag that are correct": "unseen"})
+listed("tagging_latin", "tagging_latin", taggers,
+       _ACCURACY | {"training time, s": "seconds:.0f", "training words/s": "speed:,"})  # fmt: skip
 
 
 def many_tags(methods: tuple[str, ...], figure: Callable[[Any], str]) -> Callable[[Any], Cells]:

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from linearcore._checks import holds, nan_where
-from linearcore._torch import is_on_host
+from linearcore._torch import is_on_host, is_traced
 from linearcore.forms import Labels
+from linearcore.kernels import row_blocks
 from linearcore.losses._targets import Rows
 
 
@@ -30,11 +31,21 @@ def mark_infinite_labels(losses: Tensor, rows: Rows, labels: Labels) -> Tensor:
         if rows.is_counted is not None:
             label_scores = label_scores.masked_fill(~rows.is_counted, 0.0)
         return mark_infinite(losses, label_scores)
-    if is_on_host(scores) and not bool(scores.isinf().any()):
+    low, high = scores.aminmax(dim=-1)  # NaN if a score is NaN; the loss is then NaN by itself.
+    if is_on_host(scores) and not bool((low.isinf() | high.isinf()).any()):
         return losses
-    is_label = labels.has_weight(scores) & _counted_rows(rows)
-    is_masked, is_infinite = ((is_label & (scores == score)).any(-1) for score in (-math.inf, math.inf))
+    blocks = [slice(None)] if is_traced() else row_blocks(scores, scores.shape[-1])
+    marks = [_infinite_labels(scores[block], labels.rows(block)) for block in blocks]
+    is_masked, is_infinite = (torch.cat(parts) for parts in zip(*marks, strict=True))
+    if rows.is_counted is not None:
+        is_masked, is_infinite = is_masked & rows.is_counted, is_infinite & rows.is_counted
     return nan_where(losses.masked_fill(is_masked, math.inf), is_infinite)
+
+
+def _infinite_labels(scores: Tensor, labels: Labels) -> tuple[Tensor, Tensor]:
+    """Returns booleans (N,): the row has a label with score −inf, and with score +inf."""
+    is_label = labels.has_weight(scores)
+    return (is_label & (scores == -math.inf)).any(-1), (is_label & (scores == math.inf)).any(-1)
 
 
 def mark_infinite(losses: Tensor, label_scores: Tensor) -> Tensor:

@@ -132,7 +132,7 @@ def test_no_temporary_is_as_large_as_the_scores(form: str) -> None:
     forward, backward, kept = allocations(scores, target, form=form, backend="eager")
     assert max(forward) <= CPU_BLOCK
     assert sorted(backward)[-1] == scores.numel() and sorted(backward)[-2] <= CPU_BLOCK
-    assert kept <= 8 * 4096  # index, three numbers a row, and what the reduction keeps
+    assert kept <= 9 * 4096  # index, three numbers and two marks of infinite labels a row, and what the reduction keeps
     assert max(allocations(scores, target, form=form, backend="reference")[0]) == scores.numel()  # the measure sees them
 
 

@@ -131,7 +131,7 @@ def test_damaged_files_say_so(tmp_path, ending):
     [
         (SETS, CLEAN[:5], r"`labels` must have shape \(6,\), one for every label in the file, got \(5,\)"),
         (SETS, CLEAN[::-1], "`labels` must equal the clean labels in the file, got 6 that differ"),
-        (SETS | {"worse_label": [0, 9, 3, 5, 5, 10]}, None, r"`path: worse_label` must lie in 0\.\.9, got 1 of 6"),
+        (SETS | {"worse_label": [0, 9, 3, 5, 5, 10]}, None, r"worse_label` must lie in 0\.\.9, got .*\[5\] = 10 \(1 of 6"),
         ({"clean_label": CLEAN}, None, "`path` must have a column `worse_label`, got 'clean_label'; pass the published"),
         (SETS | {"clean_label": [0, 1]}, CLEAN, "`labels` must equal the clean labels in the file, got 2 there"),
         (SETS | {"worse_label": [[0], [1]]}, CLEAN, r"`path` must contain vectors, got shape \(2, 1\) for 'worse_label'"),

@@ -19,6 +19,7 @@ class ReaderError(ValueError):
             wrong: what is wrong.
             advice: what to do.
         """
+        name = "standard input" if name == "-" else name
         place = name if line is None else f"{name}:{line}"
         return cls(f"{place}: {wrong}; {advice}")
 
