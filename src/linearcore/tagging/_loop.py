@@ -130,6 +130,7 @@ class TrainingLoop:
             bar.describe("training")
         if state.weights:
             self.model.load_state_dict(state.weights)
+        self.model.eval()  # Also if a resumed run had no epoch left.
 
     def _epoch_batches(self, epoch: int) -> list[Bucket]:
         """Returns the batches of an epoch: deterministic, and the same number in every epoch."""
