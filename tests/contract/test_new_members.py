@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -23,6 +23,9 @@ from linearcore.structures import Cost, Sequences, Sites, path_score
 from linearcore.surrogates import Surrogate
 from linearcore.tagging import HEADS, ChainSettings, Head, Tagger, Training, Vocabulary
 from linearcore.tagging.encoders import ENCODERS, Encoder, Schedule, WordFeatures
+from linearcore.tagging.readers import Format, Sentence
+from linearcore.tagging.readers._format import ReadOptions
+from linearcore.tagging.readers._index import BY_NAME
 from linearcore_paper.experiments import EXPERIMENTS
 from linearcore_paper.runner import Claim, Experiment, Outcome, Settings, verdict
 from tests.tagged_text import write_conllu
@@ -360,6 +363,50 @@ def test_an_encoder_of_the_tagger(
     # It does not take a path, and says so.
     assert command([*run, "--encoder", "last-letter:somewhere"]) == 2
     assert "`encoder` must be bilstm or transformer:PATH or last-letter, got" in capsys.readouterr().err
+
+
+class Slashes(Format):
+    """One sentence per line between // and //, words as word:tag, or as word where there are no tags."""
+
+    name = "slashes"
+    description = "sentences between slashes"
+    output = "columns"
+
+    def check_tag(self, tag: str, file: str) -> None:
+        if tag != "last":
+            raise ValueError("`tag` must be 'last' for slashes")
+
+    def read(self, lines: Iterable[str], name: str, options: ReadOptions) -> Iterator[Sentence]:
+        for number, line in enumerate(lines, 1):
+            pairs = [word.partition(":") for word in line.strip("/ ").split()]
+            tags = None if options.tag is None else [tag for _, _, tag in pairs]
+            yield Sentence([word for word, _, _ in pairs], tags, [], [], number, self.name)
+
+    def columns(self, tag: str) -> str:
+        return "last"
+
+    def recognises(self, line: str) -> bool:
+        return line.startswith("// ")
+
+
+def test_a_format_of_the_tagger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(BY_NAME, Slashes.name, Slashes())
+    data, text, out = tmp_path / "train.txt", tmp_path / "new.txt", str(tmp_path / "model")
+    data.write_text("// a:DET dog:NOUN //\n" * 20)
+    text.write_text("// a dog //\n")
+    assert command(["tag", "train", "--train", str(data), "--out", out, "--hidden", "8"]) == 0
+    assert Tagger.load(out).layout.format == "slashes"
+    capsys.readouterr()
+    assert command(["tag", "predict", out, str(text)]) == 0
+    assert capsys.readouterr().out == "a\tDET\ndog\tNOUN\n\n"
+    assert command(["tag", "eval", out, str(data)]) == 0
+    assert "100.00 % of 40 words correct" in capsys.readouterr().out
+    # What it declares is used where files of other formats are refused.
+    text.write_text("a\tDET\n")
+    assert command(["tag", "predict", out, str(text)]) == 2
+    assert "slashes (sentences between slashes)" in capsys.readouterr().err
+    assert command(["tag", "predict", out, str(data), "--comments"]) == 2
+    assert "has no meaning for the format slashes" in capsys.readouterr().err
 
 
 def command(words: list[str]) -> int:

@@ -22,7 +22,9 @@ def evaluate(
     file: Annotated[str, typer.Argument(help=f"Tagged sentences. {FILE}")],
     tag: Annotated[
         str | None,
-        typer.Option(help="Tag columns, or key in JSON lines: those of training (default), or some of the columns."),
+        typer.Option(
+            help="Columns to compare, or key in JSON lines. Default: as in training. Of joint tags, one column is enough."
+        ),
     ] = None,
     device: Annotated[str, typer.Option(help=DEVICE)] = "cpu",
     format: Annotated[str, typer.Option(help=FORMAT)] = "auto",

@@ -21,20 +21,20 @@ def export(
     out: Annotated[
         Path,
         typer.Option(
-            help="MODEL.onnx with onnx, MODEL.pt2 with torch (MODEL.json and MODEL.py are written beside it); a folder "
-            "with hugging-face."
+            help="With onnx, a file MODEL.onnx; with torch, MODEL.pt2; MODEL.json and MODEL.py are written beside it. With "
+            "hugging-face, a folder."
         ),
     ],
     to: Annotated[
-        str, typer.Option(help="Format: onnx, torch (torch.export) or hugging-face (transformers only).")
+        str, typer.Option(help="Format: onnx, torch (torch.export), or hugging-face, for taggers with a transformer.")
     ] = "onnx",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Write a tagger for use without linearcore or in Hugging Face pipelines.
 
-    onnx and torch: one graph from integers to tags, with decoding; batch size and length are dynamic. MODEL.json has the
-    words and tags, MODEL.py runs the graph. The tags are compared with those of the tagger, and the time of one sentence
-    is printed.
+    With onnx and torch the model is one graph that includes decoding and takes batches of any size and length. MODEL.json
+    has the words and tags, and MODEL.py tags text with the graph. The command checks that the tags are those of the tagger
+    and prints the time for one sentence.
 
     \b
     Examples

@@ -10,7 +10,7 @@ from linearcore.tagging.readers import FORMATS
 
 FILE = "May be compressed (.xz, .gz, .zip); - is standard input."
 FORMAT = f"File format: {', '.join(FORMATS)}."
-COMMENTS = "Whether lines of a column file that start with `# ` and look like a word are comments. Default: refuse them."
+COMMENTS = "Whether a line of a column file that starts with `# ` and has all columns is a comment. Default: refuse it."
 DEVICE = "Torch device, for example cpu or cuda:1."
 CHECK_IDS = "Require consecutive CoNLL-U ids."
 MODEL = "Folder written by `tag train`."

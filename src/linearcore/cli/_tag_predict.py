@@ -22,7 +22,7 @@ _CONFIDENCE = (
     "Also write the confidence of each tag: in JSON lines as confidences, in columns as a further column, in CoNLL-U as "
     "Confidence=… in MISC."
 )
-_MARGIN = "Also write the difference in score to the second-best tags: margin in JSON lines, a comment in CoNLL-U."
+_MARGIN = "Also write the score of the best tags minus that of the second-best: margin in JSON lines, a comment in CoNLL-U."
 
 
 def predict(
@@ -30,7 +30,7 @@ def predict(
     file: Annotated[str, typer.Argument(help=f"File to tag. {FILE}")] = "-",
     tag: Annotated[
         str | None,
-        typer.Option(help="Output column, or key in JSON lines. Default: as in training, or the last column, or tags."),
+        typer.Option(help="Column for the tags, or key in JSON lines. Default: as in training; in another format, last."),
     ] = None,
     device: Annotated[str, typer.Option(help=DEVICE)] = "cpu",
     format: Annotated[str, typer.Option(help=f"{FORMAT} auto requires the format of training.")] = "auto",
@@ -45,7 +45,9 @@ def predict(
     comments: Annotated[bool | None, typer.Option(help=COMMENTS)] = None,
     confidence: Annotated[bool, typer.Option("--confidence", help=_CONFIDENCE)] = False,
     margin: Annotated[bool, typer.Option("--margin", help=_MARGIN)] = False,
-    kbest: Annotated[int, typer.Option(help="Number of best sequences to write as kbest, in JSON lines.")] = 1,
+    kbest: Annotated[
+        int, typer.Option(help="In JSON lines: number of best tag sequences to write, with their scores, as kbest.")
+    ] = 1,
     beam: Annotated[int | None, typer.Option(help="Beam width; 0 is exact search. Default: as in training.")] = None,
     batch_tokens: Annotated[int, typer.Option(help="Batch size in words.")] = 4096,
     unbuffered: Annotated[

@@ -60,7 +60,9 @@ def _read_config(context: typer.Context, file: Path | None) -> Path | None:
 
 @_with_training_options
 def train(
-    train: Annotated[list[str], typer.Option(help=f"Training file; required. Several are read in order. {FILE}")] = [],  # noqa: B006
+    train: Annotated[
+        list[str], typer.Option(metavar="<file>", help=f"Training file; required. Repeat for several. {FILE}")
+    ] = [],  # noqa: B006
     out: Annotated[Path | None, typer.Option(help="Folder for the tagger; required.")] = None,
     tag: Annotated[
         str,
@@ -72,7 +74,8 @@ def train(
     dev: Annotated[
         list[str],
         typer.Option(
-            help="Validation file for early stopping. Several are read in order. Default: every tenth training sentence."
+            metavar="<file>",
+            help="Validation file for early stopping; repeat for several. Default: every tenth training sentence.",
         ),
     ] = [],  # noqa: B006
     config: Annotated[
@@ -128,7 +131,7 @@ def _training_data(
 ) -> "tuple[list[TaggedSentence], list[TaggedSentence], Layout]":
     """Reads training and validation sentences, each from several files in order; also returns the layout of the first."""
     from linearcore.tagging import split_dev
-    from linearcore.tagging.readers import Layout
+    from linearcore.tagging.readers import Layout, TagColumns
 
     layouts: list[Layout] = []
 
@@ -145,6 +148,10 @@ def _training_data(
         must, advice = "be files of one format", "convert them to one format"
         raise ValueError(complaint("--train", must, " and ".join(formats), advice))
     sentences, dev_sentences = (sentences, list(pairs(dev))) if dev else split_dev(sentences)
+    widths = sorted({layout.width for layout in layouts if layout.width is not None})
+    if len(widths) > 1 and TagColumns.parse(tag).has_last:
+        advice = "pass a number with --tag, for example --tag 2, or files with equally many columns"
+        raise ValueError(complaint("--tag", "be a number for files with different numbers of columns", tag, advice))
     return sentences, dev_sentences, layouts[0]
 
 

@@ -88,6 +88,11 @@ class Checkpoint:
         return is_store(self._folder)
 
     @property
+    def is_finished(self) -> bool:
+        """Whether the folder has a result and no saved state. A state beside a result is that of a later, unfinished run."""
+        return is_store(self.out) and not self.exists
+
+    @property
     def _folder(self) -> Path:
         return self.out / CHECKPOINT_FOLDER
 

@@ -170,6 +170,9 @@ def _read_manifest(folder: Path, kind: str, advice: str | None) -> dict[str, Any
         saved_kind, version = manifest["kind"], manifest["format"]
         parts = manifest["settings"], manifest["files"], manifest["written_by"]
         digest = manifest["settings_sha256"]
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise StoreError(f"{path} cannot be read: {reason}; {advice or 'check its permissions'}") from None
     except (ValueError, KeyError, TypeError):
         raise _damage_error(folder, f"{MANIFEST} cannot be read", advice) from None
     if saved_kind != kind:

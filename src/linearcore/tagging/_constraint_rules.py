@@ -101,12 +101,13 @@ def read_rules(path: str | Path) -> str:
     """Returns the text of a file of rules, with a line end after every line.
 
     Raises:
-        OSError: if the file cannot be read.
-        ValueError: if it is not UTF-8, or not a file of rules.
+        ValueError: if the file cannot be read, or is not a file of rules in UTF-8.
     """
     try:
         text = "\n".join(Path(path).read_text(encoding="utf-8-sig").splitlines()) + "\n"
-    except UnicodeDecodeError as error:
-        raise ValueError(complaint("constraints", "be UTF-8 text", f"{str(path)!r} ({error.reason})", _ADVICE)) from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = (error.strerror or "").lower() if isinstance(error, OSError) else error.reason
+        must = "be a file of UTF-8 text that can be read"
+        raise ValueError(complaint("constraints", must, f"{str(path)!r} ({reason})", _ADVICE)) from None
     parse_rules(text)
     return text

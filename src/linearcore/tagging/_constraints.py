@@ -75,7 +75,6 @@ def resolve_constraints(value: str | None, names: Sequence[str], train: Pairs, d
 
     Raises:
         ValueError: if training sentences violate constraints that were asked for, or they do not fit the tags.
-        OSError: if the file cannot be read.
     """
     if value is None or value == NONE:
         return None, None
@@ -86,7 +85,7 @@ def resolve_constraints(value: str | None, names: Sequence[str], train: Pairs, d
     violation = first_violation(make_constraints(value, names), names, train)
     if violation is not None:
         got = f"{violation.tags} in sentence {violation.sentence}"
-        advice = "correct the tags (convert IOB1 to IOB2), or train without constraints"
+        advice = "correct the tags (convert IOB1 to IOB2), or pass --constraints none"
         raise ValueError(complaint("constraints", "hold for all training sentences", got, advice))
     return value, None
 
@@ -103,7 +102,7 @@ def _find_scheme(names: Sequence[str], train: Pairs, dev: Pairs) -> tuple[str | 
             violation = first_violation(constraints, names, sentences)
             if violation is not None:
                 where = f"{part} sentence {violation.sentence} has {violation.tags}"
-                return None, f"tags look like {scheme.upper()}, but {where}; trained without constraints"
+                return None, f"tags look like {scheme.upper()}, but {where}; training without constraints"
         return scheme, f"tags are {scheme.upper()} without exception, so the tagger uses --constraints {scheme}"
     return None, None
 

@@ -130,6 +130,7 @@ class TrainingLoop:
             bar.describe("training")
         if state.weights:
             self.model.load_state_dict(state.weights)
+        self.model.eval()  # Also if a resumed run had no epoch left.
 
     def _epoch_batches(self, epoch: int) -> list[Bucket]:
         """Returns the batches of an epoch: deterministic, and the same number in every epoch."""
@@ -246,7 +247,8 @@ class TrainingLoop:
             raise KeyboardInterrupt
         state = self.state
         raise StoppedError(
-            f"stopped in epoch {state.epoch + 1} after {state.batch} batches; run the same command again to resume"
+            f"stopped in epoch {state.epoch + 1} after {state.batch} batches; "
+            "run the same command again to resume (without --fresh)"
         )
 
 
@@ -254,7 +256,7 @@ class TrainingLoop:
 def dev_accuracy(model: TaggingModel, corpus: Corpus) -> float:
     """Returns the accuracy on a corpus, in percent."""
     model.eval()
-    device = model.projection.weight.device
+    device = model.device
     num_correct = torch.zeros((), dtype=torch.long, device=device)
     for bucket in batches(corpus.lengths, _DECODE_BATCH_TOKENS):
         batch = corpus.batch(bucket).to(device)

@@ -48,6 +48,12 @@ class TaggingModel(nn.Module):
         if composition is not None:
             composition.apply(self.projection, self.head)
 
+    @property
+    def device(self) -> torch.device:
+        """The device of the parameters."""
+        # Not `projection.weight`: to read a composed parameter computes it, with random numbers in training.
+        return next(self.parameters()).device
+
     def settings(self) -> dict[str, Any]:
         """Returns the arguments after `tags`, as JSON values."""
         return self._settings.head_options()

@@ -68,7 +68,7 @@ class Predictor:
         if self._model.training:
             self._model.eval()
         lengths = [len(words) for words in sentences]
-        predictions = [self._decoding.empty()] * len(sentences)
+        predictions = [self._decoding.empty() for _ in sentences]
         for members in batches_by_length(lengths, self._batch_tokens):
             members = [member for member in members if lengths[member]]
             if not members:
@@ -83,7 +83,7 @@ class Predictor:
 
     def _emissions(self, sentences: Sequence[list[str]]) -> tuple[Tensor, Tensor | None]:
         """Returns emissions (B, L, |Y|) and the mask (B, L), None if all sentences have the same length."""
-        encoder, device = self._model.encoder, self._model.projection.weight.device
+        encoder, device = self._model.encoder, self._model.device
         lengths = [len(words) for words in sentences]
         longest = max(lengths)
         inputs = encoder.collate([encoder.featurize(words) for words in sentences], longest)
@@ -111,8 +111,6 @@ def _chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
             if len(chunk) == size:
                 yield chunk
                 chunk = []
-    except GeneratorExit:
-        raise
     except Exception:
         yield chunk
         raise

@@ -48,7 +48,8 @@ class Training(HeadSettings):
     Attributes:
         loss, rank, unary, sharpness, beam: options of the head, as in `HeadSettings`.
         constraints: as in `HeadSettings`, or the name of a file of rules, "none", or "auto" (the default): a segment scheme
-            (bio, bioes or bmes) if the training and validation sentences satisfy it without exception, else none.
+            (bio, bioes or bmes) if the training and validation sentences satisfy it without exception, else none; with
+            `continue_from`, the constraints of that tagger if it has any.
         encoder: "bilstm", or "transformer:PATH" with a local folder or a name on the Hugging Face hub; the default None is
             "bilstm", or the encoder of `continue_from`.
         characters: use prefix, suffix and shape features (BiLSTM only); the default is True.
@@ -125,10 +126,10 @@ class Training(HeadSettings):
         False, "Compose upos+feats tags from parts, so tags that do not occur in the training data can be predicted."
     )
     unseen_tags: int | None = setting(
-        None, "With --compose: number of tags to add that do not occur. Default: the number of tags that occur."
+        None, "With --compose: number of tags that do not occur to add. Default: the number of tags that occur."
     )
     continue_from: str | None = setting(
-        None, "Folder of a trained tagger to start from; its words and tags are kept, new ones are added."
+        None, "Folder of a trained tagger to start from. Its options are kept, and its words and tags; new ones are added."
     )
 
     def __post_init__(self) -> None:
@@ -242,7 +243,6 @@ class Training(HeadSettings):
 
         Raises:
             ValueError: if `sentences` violate constraints that were asked for, or these do not fit the tags.
-            OSError: if the file of rules cannot be read.
         """
         has_chain = "constraints" in HEADS[self.loss].options
         constraints, note = resolve_constraints(self.constraints if has_chain else NONE, tags, sentences, dev)

@@ -10,6 +10,7 @@ from typing import Any
 from linearcore._checks import complaint
 from linearcore.runtime import store_digest
 from linearcore.tagging._composition import Composition, unseen_tags
+from linearcore.tagging._constraints import AUTO
 from linearcore.tagging._corpus import TaggedSentence
 from linearcore.tagging._heads import HEADS
 from linearcore.tagging._model import TaggingModel
@@ -56,7 +57,7 @@ def start_tagger(vocabulary: Vocabulary, settings: Training, columns: str, train
         copy_leading_rows(model.projection, trained.model.projection)
         if model.head is not None and trained.model.head is not None:
             copy_leading_rows(model.head, trained.model.head)
-    return Tagger(model, vocabulary, columns)
+    return Tagger(model, vocabulary, columns, layout=None if trained is None else trained.layout)
 
 
 def _add_unseen_tags(vocabulary: Vocabulary, sentences: Sequence[TaggedSentence], limit: int | None) -> Vocabulary:
@@ -94,9 +95,11 @@ def load_trained(settings: Training, columns: str, out: Path | None) -> tuple[Tr
     if settings.loss != head["loss"]:
         raise _conflict("loss", folder, head["loss"], settings.loss, f"pass --loss {head['loss']}, or train a new tagger")
     encoder = type(tagger.model.encoder)
-    # The vectors are those that the tagger was saved with; no file is read. Constraints follow from the new sentences.
+    # The vectors are those that the tagger was saved with; no file is read.
     saved = {name: known.get(name) for name in encoder.settings} | {"vectors": None, "max_vectors": None} | head
-    del saved["constraints"]
+    constraints = saved.pop("constraints")
+    if constraints is not None and settings.constraints == AUTO:
+        settings = replace(settings, constraints=constraints)
     for name, value in saved.items():
         given = getattr(settings, name)
         if given not in (value, getattr(Training, name)):

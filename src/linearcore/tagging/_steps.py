@@ -18,12 +18,12 @@ LR_SCALE = "lr_scale"
 
 def make_optimizer(model: TaggingModel, settings: Training) -> torch.optim.Optimizer:
     """Returns AdamW or SGD. On a GPU learning rates are tensors, so captured CUDA graphs use their current values."""
-    is_cuda = model.projection.weight.is_cuda
+    is_cuda = model.device.type == "cuda"
     options: dict[str, Any] = {"lr": settings.peak_lr, "weight_decay": settings.weight_decay, "fused": True}
     groups = _groups(model, settings.chain_lr_scale)
     if is_cuda:
         for group in groups:
-            group["lr"] = torch.tensor(options["lr"] * group[LR_SCALE], device=model.projection.weight.device)
+            group["lr"] = torch.tensor(options["lr"] * group[LR_SCALE], device=model.device)
     if settings.optimizer == "sgd":
         return torch.optim.SGD(groups, momentum=_MOMENTUM, **options)
     return torch.optim.AdamW(groups, capturable=is_cuda, **options)
@@ -74,7 +74,7 @@ class Stepper:
         self._graphs = GraphStepper(
             self._backward,
             self._update,
-            model.projection.weight.device,
+            model.device,
             use_graphs=captured,
             redo_nonfinite=model.head is not None and model.head.may_underflow,
         )

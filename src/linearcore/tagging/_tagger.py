@@ -61,7 +61,7 @@ class Tagger:
     @property
     def device(self) -> torch.device:
         """The device of the model."""
-        return self.model.projection.weight.device
+        return self.model.device
 
     def to(self, device: str | torch.device) -> "Tagger":
         """Moves the model to a device, in place, and returns the tagger."""

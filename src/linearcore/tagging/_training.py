@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from linearcore.runtime import Checkpoint, Interrupt, Progress, is_store
+from linearcore.runtime import Checkpoint, Interrupt, Progress
 from linearcore.tagging._corpus import Corpus, TaggedSentence, digest
 from linearcore.tagging._loop import TrainingLoop
 from linearcore.tagging._sentences import training_sentences
@@ -75,7 +75,8 @@ def train(
         dev: validation sentences, for early stopping and the choice of the best epoch.
         settings: training settings; None uses the defaults of `Training`.
         columns: the tag columns, in the syntax of `--tag`; saved with the tagger.
-        layout: the format of the training files, saved with the tagger, so `tag predict` refuses other formats.
+        layout: the format of the training files, saved with the tagger, so `tag predict` refuses other formats. None infers
+            it from `columns`, or is that of the tagger to continue from.
         out: folder for the tagger and, during training, for the checkpoint.
         device: torch device.
         fresh: ignore what `out` contains and start again.
@@ -103,12 +104,13 @@ def train(
     key = {"settings": key_settings, "train": digest(sentences), "dev": digest(dev), "tag": columns}
     key |= source_hashes(settings)
     checkpoint = None if folder is None else Checkpoint(folder, "training run of a tagger", key, _ADVICE)
-    lock = nullcontext() if checkpoint is None else checkpoint.lock()
+    # A finished tagger is only read, so its folder may be read-only.
+    lock = nullcontext() if checkpoint is None or (checkpoint.is_finished and not fresh) else checkpoint.lock()
     cuda = [torch.device(device)] if torch.device(device).type == "cuda" else []
     with lock, torch.random.fork_rng(devices=cuda):
         if checkpoint is not None and fresh:
             checkpoint.remove()
-        elif checkpoint is not None and is_store(checkpoint.out):
+        elif checkpoint is not None and checkpoint.is_finished:
             return _load_finished(checkpoint, device)
         torch.manual_seed(settings.seed)
         tagger = start_tagger(vocabulary, settings, columns, trained).to(device)

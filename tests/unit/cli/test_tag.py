@@ -86,6 +86,18 @@ def test_several_files_are_read_in_order(tmp_path, capsys):
     assert "`--train` must be files of one format, got columns and jsonl" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("option", ["--train", "--dev"])
+def test_the_last_column_is_the_same_in_all_files(option, tmp_path, capsys):
+    two, three = tmp_path / "two.txt", tmp_path / "three.txt"
+    two.write_text("a\tNOUN\n\n" * 20)
+    three.write_text("a\tNOUN\tB-X\n\n" * 20)
+    words = ("train", "--train", two, option, three, "--epochs", "1", "--hidden", "4", "--out", tmp_path / "model")
+    assert run(*words) == 2
+    assert "`--tag` must be a number for files with different numbers of columns, got last" in capsys.readouterr().err
+    assert run(*words, "--tag", "2") == 0
+    assert Tagger.load(tmp_path / "model").vocabulary.tags == ["NOUN"]
+
+
 def test_a_run_whose_last_epoch_was_the_best_says_so(tmp_path, capsys):
     train = write_conllu(tmp_path / "train.conllu", 60)
     options = ("train", "--train", train, "--tag", "upos", "--hidden", "8", "--batch-tokens", "128")

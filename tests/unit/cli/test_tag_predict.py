@@ -82,6 +82,11 @@ def test_conllu(files, capsys, tmp_path):
         ("new.txt", ("--format", "columns", "--margin"), "`output_format` must be conllu or jsonl for margin, got columns"),
         ("new.conllu", ("--format", "conllu", "--tag", "upos", "--kbest", "2"), "must be jsonl for kbest, got conllu"),
         ("new.conllu", ("--format", "conllu", "--tag", "misc", "--confidence"), "`tag` must not be misc"),
+        (
+            "new.jsonl",
+            ("--format", "jsonl", "--tag", "margin", "--margin"),
+            "`tag` must be another key than that of the margin",
+        ),
         ("new.jsonl", ("--format", "jsonl", "--kbest", "0"), "`kbest` must be a positive integer, got 0"),
         ("new.jsonl", ("--format", "jsonl", "--beam", "-1"), "`beam` must be a beam width"),
         ("new.jsonl", ("--format", "jsonl", "--beam", "2", "--margin"), "`beam` must be None or 0"),

@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 
@@ -89,6 +90,15 @@ def test_a_missing_or_cut_file_is_noticed(folder):
         read_store(folder, "thing")
     path.unlink()
     with pytest.raises(StoreError, match=f"{path.name} is missing"):
+        read_store(folder, "thing")
+
+
+def test_a_folder_without_read_permission(folder, monkeypatch):
+    def refuse(path):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr("pathlib.Path.read_bytes", refuse)
+    with pytest.raises(StoreError, match=f"{MANIFEST} cannot be read: permission denied"):
         read_store(folder, "thing")
 
 

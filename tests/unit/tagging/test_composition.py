@@ -52,6 +52,13 @@ def test_unseen_tags_are_ranked_by_their_probability():
     assert unseen_tags(dict(reversed(counts.items())), 7) == found[:7]
 
 
+def test_to_read_the_device_draws_no_random_numbers():
+    model = TaggingModel(BiLSTM([], hidden=4), VOCABULARY.tags, composition=Composition.of(VOCABULARY)).train()
+    before = torch.get_rng_state()
+    assert Tagger(model, VOCABULARY, "upos+feats").device == torch.device("cpu")
+    assert torch.equal(torch.get_rng_state(), before)
+
+
 def test_many_possible_tags_are_not_enumerated():
     features = [f"F{number}={value}" for number in range(40) for value in "ab"]
     counts = {f"X {'|'.join(features[start::2])}": 1 for start in (0, 1)}

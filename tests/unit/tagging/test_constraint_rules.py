@@ -45,5 +45,7 @@ def test_files(tmp_path):
     assert read_rules(path) == "forbid O I\nfirst O\n"
     assert [rule.kind for rule in parse_rules(read_rules(path))] == ["forbid", "first"]
     path.write_bytes(b"forbid \xff O\n")
-    with pytest.raises(ValueError, match=r"`constraints` must be UTF-8 text, got .*rules\.txt"):
+    with pytest.raises(ValueError, match=r"`constraints` must be .* UTF-8 text .*, got .*rules\.txt"):
         read_rules(path)
+    with pytest.raises(ValueError, match=r"`constraints` must be a file .* that can be read, got .*\(is a directory\)"):
+        read_rules(tmp_path)

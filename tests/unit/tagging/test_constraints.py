@@ -111,6 +111,20 @@ def test_custom_rules_are_saved_with_the_tagger(tmp_path):
     assert int((~loaded.model.head.constraints.transitions).sum()) == 2
 
 
+def test_continued_training_keeps_the_constraints_unless_others_are_given(tmp_path):
+    # The rule is not a scheme, so "auto" would not find it.
+    rule, data = "forbid B C\n", [(["a", "b", "c"], ["A", "B", "A"]), (["c"], ["C"])] * 5
+    train(data, data, Training(constraints=rule, **SHORT), out=tmp_path)
+
+    def constraints(data, **options):
+        settings = Training(epochs=1, continue_from=str(tmp_path), **options)
+        return train(data, data, settings).tagger.model.settings()["constraints"]
+
+    assert constraints(data) == rule and constraints(data, constraints="none") is None
+    with pytest.raises(ValueError, match=r"`constraints` .* got 'C' after 'B', .*; .*--constraints none"):
+        constraints([(["b", "c"], ["B", "C"])])
+
+
 def test_training_sentences_that_violate_a_scheme_are_refused_and_auto_leaves_them():
     data = [*random_entities(30, seed=0), (["a", "b"], ["O", "I-X"])]
     with pytest.raises(ValueError, match=r"`constraints` .* got 'I-X' after 'O', .* in sentence 30"):

@@ -5,6 +5,7 @@ import torch
 
 from linearcore.runtime import StoppedError, StoreError
 from linearcore.tagging import Tagger, Training, train
+from linearcore.tagging.readers import Layout
 from tests.tagged_text import sentences
 
 DATA, DEV = sentences(60), sentences(20, seed=1)
@@ -122,6 +123,12 @@ def test_conflicting_options_are_refused_in_one_line(options, message, first):
 
 def test_options_that_agree_are_accepted(first, monkeypatch):
     assert untrained(first, monkeypatch, hidden=12, layers=2, encoder="bilstm", loss="lc").model.encoder.width == 24
+
+
+def test_the_layout_is_that_of_the_tagger(tmp_path, monkeypatch):
+    layout = Layout("jsonl", "pos")
+    train(DATA, DEV, SHORT, out=tmp_path, columns="last", layout=layout)
+    assert untrained(tmp_path, monkeypatch, columns="last").layout == layout
 
 
 def test_folders(first, tmp_path):

@@ -45,6 +45,8 @@ def test_any_word_can_be_tagged():
     odd = ["", " ", "\u200b", "𝔘𝔫𝔦", "a" * 5000, "\ud800", "日本語", "٣٤"]
     assert len(make().tag(odd)) == len(odd)
     assert make().tag([]) == []
+    one, other = make().tag_all([[], []])
+    assert one == other == [] and one is not other
 
 
 def test_one_string_is_no_sentence():

@@ -56,6 +56,30 @@ def test_a_second_run_is_refused(tmp_path, fresh, monkeypatch):
     assert not (out / ".lock").exists()
 
 
+def test_a_finished_tagger_in_a_read_only_folder(tmp_path, monkeypatch):
+    first = train(DATA, DEV, SHORT, out=tmp_path)
+
+    def refuse(lock):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(tmp_path))
+
+    monkeypatch.setattr(FolderLock, "acquire", refuse)
+    again = train(DATA, DEV, SHORT, out=tmp_path)
+    assert again.was_finished and same(again.tagger, first.tagger)
+    with pytest.raises(PermissionError):
+        train(DATA, DEV, SHORT, out=tmp_path, fresh=True)
+
+
+def test_an_interrupted_run_beside_a_finished_tagger_is_resumed(tmp_path, monkeypatch):
+    train(DATA, DEV, Training(epochs=1, hidden=4), out=tmp_path)
+    with monkeypatch.context() as patch:
+        full_disk_after(patch, 2)
+        with pytest.raises(OSError):
+            train(DATA, DEV, SHORT, out=tmp_path, fresh=True)
+    found = train(DATA, DEV, SHORT, out=tmp_path)
+    assert found.resumed == (2, 0) and not found.was_finished
+    assert same(Tagger.load(tmp_path), train(DATA, DEV, SHORT).tagger)
+
+
 def test_a_run_that_cannot_start_leaves_no_folder(tmp_path):
     with pytest.raises(RuntimeError, match="abacus"):
         train(DATA, DEV, SHORT, device="abacus", out=tmp_path / "model")
@@ -73,7 +97,7 @@ def test_a_full_disk_loses_nothing(tmp_path, monkeypatch, writes, resumed):
         assert state["epoch"] + 1 == resumed[0]
         assert len(list((out / "checkpoint").iterdir())) == 2  # Nothing is left of the write that failed.
     found = train(DATA, DEV, SHORT, out=out)
-    assert found.resumed == resumed
+    assert found.resumed == resumed and not found.tagger.model.training
     assert same(found.tagger, train(DATA, DEV, SHORT).tagger) and same(Tagger.load(out), found.tagger)
 
 

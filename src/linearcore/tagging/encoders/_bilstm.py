@@ -112,8 +112,8 @@ class BiLSTM(Encoder):
 
     @classmethod
     def from_settings(cls, vocabulary: Vocabulary, path: str = "", **settings: Any) -> Self:
-        words, file, limit = vocabulary.words, settings.pop("vectors", None), settings.pop("max_vectors", MAX_VECTORS)
-        vectors = None if file is None else WordVectors.read(file, limit)
+        words, file, limit = vocabulary.words, settings.pop("vectors", None), settings.pop("max_vectors", None)
+        vectors = None if file is None else WordVectors.read(file, limit or MAX_VECTORS)
         if vectors is not None and not any(vectors.ids(words)):
             advice = "pass vectors of the language of the training data"
             raise ValueError(complaint("vectors", "have words of the training data", f"none of {len(words)}", advice))

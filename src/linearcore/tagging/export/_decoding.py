@@ -4,7 +4,9 @@ import torch
 from torch import Tensor, nn
 
 from linearcore._torch import scan
+from linearcore.heads import ChainHead
 from linearcore.structures import Chain
+from linearcore.tagging._composition import plain_copy
 from linearcore.tagging._model import IGNORED, TaggingModel
 
 
@@ -12,8 +14,11 @@ def make_decoder(model: TaggingModel) -> nn.Module:
     """Returns a module (emissions (B, L, |Y|), mask (B, L)) ↦ tags (B, L) that decodes as `TaggingModel.decode` does."""
     if model.head is None:
         return Argmax()
+    # In training mode composed scores are random.
+    head = plain_copy(model.head)
+    assert isinstance(head, ChainHead)
     with torch.no_grad():
-        chain = model.head.chain()
+        chain = head.chain()
     if not model.beam:
         return Viterbi(chain)
     return Beam(chain, model.beam) if model.head.constraints is None else BeamOrExact(chain, model.beam)

@@ -81,7 +81,11 @@ class JSONLines(Format):
         def write(sentence: Sentence, tags: Sequence[str], details: Details | None = None) -> str:
             require_one_each(sentence.words, tags)
             values = json.loads(sentence.lines[0]) if sentence.format == self.name else {TOKENS: sentence.words}
-            return dump({**values, key: list(tags), **(details or Details()).to_json()})
+            others = (details or Details()).to_json()
+            if key in others:
+                advice = "pass another key for the tags"
+                raise ValueError(complaint("tag", f"be another key than that of the {key}", repr(key), advice))
+            return dump({**values, key: list(tags), **others})
 
         return write
 

@@ -22,6 +22,12 @@ def make(file, **settings):
     return BiLSTM.from_settings(vocabulary, vectors=file, embedding=5, hidden=6, **settings)
 
 
+def test_the_number_of_vectors(file, monkeypatch):
+    monkeypatch.setattr("linearcore.tagging.encoders._bilstm.MAX_VECTORS", 2)
+    assert make(file).vectors.words == make(file, max_vectors=None).vectors.words == ["the", "cat"]
+    assert make(file, max_vectors=3).vectors.words == ["the", "cat", "The"]
+
+
 def run(encoder, words):
     inputs = encoder.collate([encoder.featurize(words)], len(words))
     return encoder(torch.ones(1, len(words), dtype=torch.bool), **inputs)

@@ -7,7 +7,10 @@ from hypothesis import strategies as st
 
 from linearcore.heads import ChainCRF
 from linearcore.structures import bio, bioes
-from linearcore.tagging.export._decoding import Beam, BeamOrExact, Viterbi
+from linearcore.tagging import TaggingModel, Vocabulary
+from linearcore.tagging._composition import Composition
+from linearcore.tagging.encoders import BiLSTM
+from linearcore.tagging.export._decoding import Beam, BeamOrExact, Viterbi, make_decoder
 from linearcore.tagging.export._graph import TraceableLSTM
 
 LABELS = ["O", "B-X", "I-X", "B-Y", "I-Y"]
@@ -60,6 +63,17 @@ def test_a_beam_without_allowed_tags_is_decoded_exactly():
     assert scores[1] == -torch.inf and scores[0] > -torch.inf
     tags = BeamOrExact(head.chain(), 1)(emissions, mask)
     assert torch.equal(tags[1], head.viterbi(emissions, mask)[0][1]) and torch.equal(tags[0], beam[0])
+
+
+def test_composed_scores_are_those_of_prediction_also_in_training_mode():
+    torch.manual_seed(0)
+    vocabulary = Vocabulary([], [], ["NOUN Case=Nom", "NOUN Case=Acc", "VERB _"])
+    model = TaggingModel(BiLSTM([], hidden=4), vocabulary.tags, composition=Composition.of(vocabulary))
+    with torch.no_grad():
+        model.head.parametrizations.transitions.original.normal_()
+    expected = model.head.eval().chain().transitions.t()
+    torch.testing.assert_close(make_decoder(model.train()).columns, expected)
+    assert model.head.training
 
 
 def test_low_rank_transitions():
