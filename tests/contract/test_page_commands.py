@@ -17,6 +17,7 @@ def test_the_tutorial_is_among_them() -> None:
     assert ROOT / "docs" / "tag-text.md" in PAGES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_run(page: Path, tmp_path: Path) -> None:
     pytest.importorskip("spacy")

@@ -1,7 +1,7 @@
 """The command `linearcore tag predict`."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from itertools import chain
 from pathlib import Path
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from linearcore._checks import one_of
+from linearcore._checks import complaint, one_of
 from linearcore.cli._tag_files import CHECK_IDS, COMMENTS, DEVICE, FILE, FORMAT, MODEL, file_name, reader_errors
 from linearcore.cli._usage import check_device, usage_errors
-from linearcore.tagging.readers import OUTPUT_FORMATS, Details, make_writer, read_sentences
+from linearcore.tagging.readers import OUTPUT_FORMATS, Details, TagColumns, make_writer, read_sentences
 
 if TYPE_CHECKING:
     from linearcore.tagging import Prediction, Tagger
@@ -102,7 +102,19 @@ def _writer(
     write = make_writer(sentence, output_format, tag, layout=tagger.layout, details=details)
     if is_detected and tag is None:
         tagger.layout.require_tags(sentence, tagger.vocabulary.tag_numbers, name)
-    return write
+    columns = TagColumns.parse(tagger.columns)
+    positions = None if tag is None else columns.positions(tag)
+    if positions is None or positions == tuple(range(len(columns.indices))):
+        return write
+    if "kbest" in details:
+        must = f"be {columns} or omitted with kbest, whose sequences have all columns"
+        raise ValueError(complaint("tag", must, tag, "omit --tag or --kbest"))
+
+    def write_some_columns(sentence: "Sentence", tags: Sequence[str], details: Details | None = None) -> str:
+        parts = [columns.split(tag) for tag in tags]
+        return write(sentence, [columns.join([values[place] for place in positions]) for values in parts], details)
+
+    return write_some_columns
 
 
 def _print(predicted: "Iterable[tuple[Sentence, Prediction]]", write: "SentenceWriter", unbuffered: bool, name: str) -> None:

@@ -143,11 +143,11 @@ def _training_data(
                 yield sentence.words, sentence.tags or []
 
     sentences = list(pairs(train))
+    sentences, dev_sentences = (sentences, list(pairs(dev))) if dev else split_dev(sentences)
     formats = sorted({layout.format for layout in layouts})
     if len(formats) > 1:
         must, advice = "be files of one format", "convert them to one format"
-        raise ValueError(complaint("--train", must, " and ".join(formats), advice))
-    sentences, dev_sentences = (sentences, list(pairs(dev))) if dev else split_dev(sentences)
+        raise ValueError(complaint("--train and --dev", must, " and ".join(formats), advice))
     widths = sorted({layout.width for layout in layouts if layout.width is not None})
     if len(widths) > 1 and TagColumns.parse(tag).has_last:
         advice = "pass a number with --tag, for example --tag 2, or files with equally many columns"

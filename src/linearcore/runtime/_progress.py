@@ -3,6 +3,7 @@
 Both are written to stderr, so that stdout can be piped. rich is imported only when the first bar is drawn.
 """
 
+import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sized
@@ -100,14 +101,21 @@ class Progress:
         if self._bars is None and self._stream is not None:
             seconds = time.perf_counter() - start
             indent = "  " * self._depth
-            print(f"{indent}{part.description}: {part.done:,} {part.unit} in {seconds:.1f} s", file=self._stream, flush=True)
+            self._print_line(f"{indent}{part.description}: {part.done:,} {part.unit} in {seconds:.1f} s")
 
     def print(self, line: str) -> None:
         """Prints a permanent line, above the bars if there are any."""
         if self._bars is not None:
             self._bars.console.print(line, markup=False, highlight=False, soft_wrap=True)
         elif self._stream is not None:
-            print(f"{'  ' * self._depth}{line}", file=self._stream, flush=True)
+            self._print_line(f"{'  ' * self._depth}{line}")
+
+    def _print_line(self, line: str) -> None:
+        """Prints a line; if the reader of a pipe has gone, the work goes on without progress."""
+        try:
+            print(line, file=self._stream, flush=True)
+        except BrokenPipeError:
+            self._stream = open(os.devnull, "w")  # noqa: SIM115 (closed with the process)
 
     def track(
         self, iterable: Iterable[Item], description: str, total: int | None = None, unit: str = "steps"

@@ -19,9 +19,9 @@ from linearcore.tagging._constraints import SCHEMES, check_constraints, make_con
 #: With more tags than this the default decoder is beam search with width `DEFAULT_BEAM`. On real text it finds the same tags
 #: as exact search (docs/replace-a-crf.md), and it is not slower if the scores are nearly uniform.
 MAX_EXACT_TAGS, DEFAULT_BEAM = 600, 16
-#: With at least this number of tags the options in `Head.many_tags` are the defaults. On English UPOS+FEATS they were more
-#: accurate from 212 tags on, the smallest number above 49 that was measured.
-MANY_TAGS = 200
+#: With at least this number of tags the options in `Head.many_tags` are the defaults. With 3,499 tags they were better,
+#: with 215 tags they were not (docs/tag-text.md).
+MANY_TAGS = 600
 
 
 @dataclass(frozen=True)

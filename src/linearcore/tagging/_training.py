@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from linearcore._checks import complaint
 from linearcore.runtime import Checkpoint, Interrupt, Progress
 from linearcore.tagging._corpus import Corpus, TaggedSentence, digest
 from linearcore.tagging._loop import TrainingLoop
@@ -15,6 +16,7 @@ from linearcore.tagging._sentences import training_sentences
 from linearcore.tagging._settings import Training
 from linearcore.tagging._start import load_trained, source_hashes, start_tagger, start_vocabulary
 from linearcore.tagging._tagger import Tagger
+from linearcore.tagging._vocabulary import Vocabulary
 from linearcore.tagging.readers import Layout
 
 _ADVICE = "pass --fresh (fresh=True) to start again, or use another --out"
@@ -98,6 +100,7 @@ def train(
     num_tags = len({tag for _, tags in sentences for tag in tags})
     settings = settings.with_defaults(sum(len(words) for words, _ in sentences), num_tags)
     settings, note = settings.with_constraints(vocabulary.tags, sentences, dev)
+    notes = [line for line in (note, _unseen_tags(dev, vocabulary)) if line is not None]
     saved_settings = settings.to_json()
     # Compilation does not change the result, so a run may be resumed with or without it.
     key_settings = {name: value for name, value in saved_settings.items() if name != "compiled"}
@@ -120,8 +123,8 @@ def train(
         loop = TrainingLoop(tagger, settings, corpora[0], corpora[1], checkpoint, save_every)
         resumed = loop.resume()
         with Progress() if progress is None else nullcontext(progress) as display, Interrupt() as interrupt:
-            if note is not None:
-                display.print(note)
+            for line in notes:
+                display.print(line)
             if resumed is not None:
                 best = "" if loop.state.best < 0 else f"; best validation accuracy so far {loop.state.best:.2f} %"
                 display.print(f"resuming in epoch {resumed[0]} after {resumed[1]} batches{best}")
@@ -132,6 +135,21 @@ def train(
             tagger.save(checkpoint.out)
             checkpoint.remove()
         return TrainingResult(tagger, loop.state.history, resumed)
+
+
+def _unseen_tags(dev: Sequence[TaggedSentence], vocabulary: Vocabulary) -> str | None:
+    """Returns a line about validation words whose tag does not occur in training, or None if there are none.
+
+    Raises:
+        ValueError: if no validation word has a tag that occurs in training.
+    """
+    tags = [tag for _, tags in dev for tag in tags]
+    unseen = [tag for tag in tags if tag not in vocabulary.seen_tags]
+    if len(unseen) == len(tags):
+        must, advice = "have tags that occur in the training sentences", "check that both files have their tags in --tag"
+        raise ValueError(complaint("dev", must, f"none; the first is {tags[0]!r}", advice))
+    counts = f"{len(unseen):,} of {len(tags):,} validation words have one of {len(set(unseen)):,} tags"
+    return f"{counts} that do not occur in the training sentences; they count as wrong" if unseen else None
 
 
 def _load_finished(checkpoint: Checkpoint, device: str) -> TrainingResult:

@@ -83,7 +83,11 @@ def test_several_files_are_read_in_order(tmp_path, capsys):
     columns.write_text("a\tNOUN\n\n" * 20)
     lines.write_text('{"tokens": ["a"], "tags": ["NOUN"]}\n' * 20)
     assert run("train", "--train", columns, "--train", lines, "--out", tmp_path / "mixed") == 2
-    assert "`--train` must be files of one format, got columns and jsonl" in capsys.readouterr().err
+    assert "`--train and --dev` must be files of one format, got columns and jsonl" in capsys.readouterr().err
+    assert run("train", "--train", columns, "--dev", lines, "--out", tmp_path / "mixed") == 2
+    assert "`--train and --dev` must be files of one format, got columns and jsonl" in capsys.readouterr().err
+    assert run("train", "--train", one, "--tag", "form", "--out", tmp_path / "form") == 2
+    assert "no tag column form" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option", ["--train", "--dev"])
@@ -266,7 +270,7 @@ def test_eval_of_entities(tmp_path, capsys):
     [
         (("train", "--train", "nowhere.conllu", "--tag", "upos", "--out", "m"), "nowhere.conllu: "),
         (("train", "--train", "{test}", "--tag", "colour", "--out", "m"), "`tag` must consist of id, form"),
-        (("train", "--train", "{test}", "--out", "m"), "the file is CoNLL-U, which has no column last"),
+        (("train", "--train", "{test}", "--out", "m"), "the file is CoNLL-U, which has no tag column last"),
         (("train", "--train", "{test}", "--tag", "xpos", "--out", "m"), "column xpos contains only _"),
         (("train", "--train", "{test}", "--tag", "upos", "--loss", "mse", "--out", "m"), "`loss` must be one of"),
         (

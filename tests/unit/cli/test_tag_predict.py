@@ -122,3 +122,35 @@ def test_constraints_of_train(tmp_path, capsys):
         assert run(*quick, "--out", tmp_path / "no", "--constraints", value) == 2
         err = capsys.readouterr().err
         assert fact in err and len(err.strip().splitlines()) == 1
+
+
+@pytest.fixture(scope="module")
+def joint(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("joint")
+    vocabulary = Vocabulary.of(sentences(20))
+    Tagger(TaggingModel(BiLSTM(vocabulary.words), vocabulary.tags), vocabulary, "upos+feats").save(folder / "model")
+    return folder / "model", write_conllu(folder / "new.conllu", 6, seed=1)
+
+
+def cells(text):
+    return [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")]
+
+
+def test_some_columns_of_a_joint_tagger_are_written_by_name(joint, capsys):
+    before = cells(joint[1].read_text())
+    both = cells(output(capsys, *joint))
+    assert cells(output(capsys, *joint, "--tag", "feats+upos")) == both
+    only = cells(output(capsys, *joint, "--tag", "upos"))
+    assert [row[3] for row in only] == [row[3] for row in both] and [row[5] for row in only] == [row[5] for row in before]
+    written = json.loads(output(capsys, *joint, "--tag", "feats", "--output-format", "jsonl").splitlines()[0])
+    assert written["feats"] == [row[5] for row in both][: len(written["feats"])]
+
+
+@pytest.mark.parametrize(("options", "fact"), [
+    (("--tag", "xpos"), "`tag` must consist of columns that the tagger predicts (upos+feats), got xpos"),
+    (("--tag", "upos", "--kbest", "2", "--output-format", "jsonl"), "`tag` must be upos+feats or omitted with kbest"),
+])  # fmt: skip
+def test_other_columns_of_a_joint_tagger_are_refused(joint, capsys, options, fact):
+    assert run("predict", *joint, *options) == 2
+    out, err = capsys.readouterr()
+    assert fact in err and err.count("\n") == 1 and out == ""

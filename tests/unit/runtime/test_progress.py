@@ -96,3 +96,14 @@ def test_rich_is_not_imported_for_a_log():
         "sys.exit('rich' in sys.modules or 'rich.progress' in sys.modules)"
     )
     assert fresh_python("-c", code).returncode == 0
+
+
+def test_work_goes_on_if_the_reader_of_the_log_has_gone():
+    class Closed(io.StringIO):
+        def write(self, text):
+            raise BrokenPipeError
+
+    with Progress(Closed()) as progress, progress.part("work", total=1) as part:
+        progress.print("a line")
+        part.advance()
+    assert part.done == 1

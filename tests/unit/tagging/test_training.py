@@ -67,14 +67,14 @@ def test_of_equal_validations_the_later_weights_are_kept_and_patience_still_ends
     assert train(DATA, DEV, Training(epochs=1, hidden=4)).was_improving
 
 
-def test_many_validation_sentences_are_decoded_less_often():
+def test_many_validation_sentences_are_decoded_less_often(monkeypatch):
     found = train(DATA[:20], DATA, Training(epochs=10, batch_tokens=64, patience=10, hidden=8))
     assert [row["epoch"] for row in found.history] == [4, 8, 10]
     assert found.history[-1]["steps"] % 10 == 0 and found.history[-1]["steps"] >= 10
     assert found.last_epoch == 10 and found.best_epoch in (4, 8, 10)
     # Patience counts epochs, not validations.
-    wrong = [(words, ["none"] * len(words)) for words, _ in DATA]
-    stopped = train(DATA[:20], wrong, Training(epochs=40, batch_tokens=64, patience=7, hidden=8))
+    monkeypatch.setattr("linearcore.tagging._loop.dev_accuracy", lambda *_: 0.0)
+    stopped = train(DATA[:20], DATA, Training(epochs=40, batch_tokens=64, patience=7, hidden=8))
     assert [row["epoch"] for row in stopped.history] == [4, 8, 12]
 
 
@@ -212,3 +212,12 @@ def test_inflated_tags_never_come(tmp_path):
     assert len(found.vocabulary.tags) == 50 and found.vocabulary.tags[-1].count("never") == 2
     assert Tagger.load(tmp_path).model.projection.out_features == 50
     assert not any("never" in tag for words, _ in DEV for tag in found.tag(words))
+
+
+def test_validation_tags_that_do_not_occur_in_training_are_counted(capsys):
+    dev = [(words, ["NEW", *tags[1:]]) for words, tags in DEV]
+    train(DATA, dev, Training(epochs=1, hidden=4))
+    num_words = sum(len(words) for words, _ in dev)
+    assert f"{len(dev)} of {num_words} validation words have one of 1 tags" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="`dev` must have tags that occur in the training sentences, got none"):
+        train(DATA, [(words, ["NEW"] * len(words)) for words, _ in DEV], Training(epochs=1, hidden=4))

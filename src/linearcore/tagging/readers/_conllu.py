@@ -36,9 +36,9 @@ class CoNLLU(Format):
     def check_tag(self, tag: str, file: str) -> None:
         """Raises if `tag` is not a column of CoNLL-U."""
         columns = TagColumns.parse(tag)
-        if columns.has_last or max(columns.indices) >= _WIDTH:
+        if columns.has_last or min(columns.indices) <= _FORM or max(columns.indices) >= _WIDTH:
             advice = "name a column, for example upos, xpos or upos+feats"
-            raise ReaderError.at(file, None, f"the file is CoNLL-U, which has no column {columns}", advice)
+            raise ReaderError.at(file, None, f"the file is CoNLL-U, which has no tag column {columns}", advice)
 
     def read(self, lines: Iterable[str], name: str, options: ReadOptions) -> Iterator[Sentence]:
         """Yields the sentences of a CoNLL-U file."""

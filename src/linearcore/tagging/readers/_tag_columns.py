@@ -99,6 +99,24 @@ class TagColumns:
             raise ValueError(complaint("tags", must, quote(tag), "use the columns of the training data"))
         return values
 
+    def positions(self, tag: str) -> tuple[int, ...] | None:
+        """Returns where a tag of these columns has the columns that `tag` names; None if it names no CoNLL-U columns.
+
+        Raises:
+            ValueError: if one of them is not among these columns.
+
+        Example:
+            >>> TagColumns.parse("upos+feats").positions("feats+upos")
+            (1, 0)
+        """
+        if len(self.indices) == 1 or not set(tag.lower().split("+")) <= set(CONLLU_NAMES):
+            return None
+        indices = TagColumns.parse(tag).indices
+        if not set(indices) <= set(self.indices):
+            advice = "pass some of these columns, or omit it"
+            raise ValueError(complaint("tag", f"consist of columns that the tagger predicts ({self})", tag, advice))
+        return tuple(map(self.indices.index, indices))
+
     def read(self, cells: Sequence[tuple[str, ...]], name: str, numbers: Sequence[int]) -> list[str]:
         """Returns the tags of a sentence.
 

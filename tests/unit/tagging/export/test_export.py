@@ -70,6 +70,7 @@ def test_onnx_with_constraints_and_the_script_without_torch(tmp_path):
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_torch_export_of_a_transformer_with_a_beam(tmp_path):
     tagger = make("transformer", beam=2)
     assert_equal_tags(tagger, tagger.export(tmp_path / "model.pt2").model)

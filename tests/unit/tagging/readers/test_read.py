@@ -82,7 +82,7 @@ def test_standard_input(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"dog NN\n")))
     assert summary("-", "last") == [(["dog"], ["NN"])]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"dog")))
-    with pytest.raises(ReaderError, match=r"^-:1: one column"):
+    with pytest.raises(ReaderError, match=r"^standard input:1: one column"):
         summary("-", "last")
 
 
@@ -103,7 +103,7 @@ def test_arguments_are_checked_at_once_and_the_file_later(tmp_path):
         read_sentences("nowhere", tag=2)
     with pytest.raises(TypeError, match="`path` must be a string or a path, got bytes"):
         read_sentences(b"nowhere")
-    with pytest.raises(ReaderError, match=r"^nowhere: the file is CoNLL-U, which has no column last"):
+    with pytest.raises(ReaderError, match=r"^nowhere: the file is CoNLL-U, which has no tag column last"):
         read_sentences("nowhere", tag="last", format="conllu")
     sentences = read_sentences(tmp_path / "nowhere")
     with pytest.raises(ReaderError, match="nowhere: there is no such file; check the path"):
@@ -113,8 +113,8 @@ def test_arguments_are_checked_at_once_and_the_file_later(tmp_path):
 @pytest.mark.parametrize(
     ("text", "tag", "message"),
     [
-        (CONLLU, "tag", "the file is CoNLL-U, which has no column tag"),
-        (CONLLU, "11", "the file is CoNLL-U, which has no column 11"),
+        (CONLLU, "tag", "the file is CoNLL-U, which has no tag column tag"),
+        (CONLLU, "11", "the file is CoNLL-U, which has no tag column 11"),
         (
             "dog NN",
             "upos",
