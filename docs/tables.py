@@ -188,6 +188,10 @@ for _name in ("tagging_ewt_feats_60000", "tagging_turkish_64000"):
     listed(_name, _name, taggers, _ACCURACY)
 listed("tagging_turkish_30000", "tagging_turkish_30000", taggers,
        _ACCURACY | {"correct among words with an unseen tag": "unseen"})  # fmt: skip
+pivot("tag_predict_cpu", "tag_predict_cpu", "× plain loop", lambda results: (
+    (row["method"], f"{size['tags']} tags, {way}", cell(row["times_plain"], ".2f"))
+    for size in results["sizes"] for way in ("one sentence", "batches") for row in size[way]
+))  # fmt: skip
 listed("tagging_latin", "tagging_latin", taggers,
        _ACCURACY | {"training time, s": "seconds:.0f", "training words/s": "speed:,"})  # fmt: skip
 
