@@ -143,7 +143,7 @@ def test_tagging_trains_all_losses_records_each_run_and_does_none_twice(tmp_path
     words += ("--out", str(tmp_path))
     done = fresh_python(str(BENCHMARKS / "tagging.py"), *words, OMP_NUM_THREADS="1")
     assert done.returncode == 0, done.stderr
-    text = (tmp_path / "tagging_ewt.json").read_text("utf-8")
+    text = (tmp_path / "tagging_ewt_200.json").read_text("utf-8")
     results = json.loads(text)["results"]
     assert [(run["loss"], run["seed"]) for run in results["runs"]] == [("lc", 0), ("ce", 0)]
     assert all(run["steps"] > 1 and run["settings"]["epochs"] == 1 for run in results["runs"])
@@ -152,7 +152,7 @@ def test_tagging_trains_all_losses_records_each_run_and_does_none_twice(tmp_path
     assert str(tmp_path) not in text and "--data DIR" in text
     again = fresh_python(str(BENCHMARKS / "tagging.py"), *words, OMP_NUM_THREADS="1")
     assert again.returncode == 0 and "epoch" not in again.stderr
-    assert (tmp_path / "tagging_ewt.json").read_text("utf-8") == text
+    assert (tmp_path / "tagging_ewt_200.json").read_text("utf-8") == text
 
 
 @pytest.mark.slow

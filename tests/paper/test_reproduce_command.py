@@ -76,7 +76,7 @@ def test_every_experiment_writes_record_and_figures(folder, name):
     assert len(record["results"]["alt"]) > 100
     for claim in record["results"]["claims"]:
         assert set(claim) == {"claim", "paper", "ours", "verdict", "correction"}
-        assert claim["verdict"] in VERDICTS and claim["correction"] in {None, *"abcdefghijklmn"}
+        assert claim["verdict"] in VERDICTS and claim["correction"] in {None, *"abcdefghijklmnopqrstuvw"}
     assert str(out) not in (folder / "results.jsonl").read_text("utf-8")
 
 
