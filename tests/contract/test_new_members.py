@@ -300,9 +300,9 @@ def test_a_head_of_the_tagger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
     ]
     run = ["tag", "train", *words, "--loss", "perceptron", "--rank", "2", "--out", str(tmp_path / "model"), "--json"]
     assert command(run) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["settings"]["loss"], told["settings"]["rank"]) == ("perceptron", 2)
-    assert told["dev_accuracy"] > 80
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["settings"]["loss"], printed["settings"]["rank"]) == ("perceptron", 2)
+    assert printed["dev_accuracy"] > 80
     head = Tagger.load(tmp_path / "model").model.head
     assert type(head) is ChainPerceptron and head.rank == 2
     assert type(ChainSettings("perceptron", beam=4).make_head(["O", "B-X"], strict_mask=False)) is ChainPerceptron
@@ -355,9 +355,9 @@ def test_an_encoder_of_the_tagger(
     data, out = str(write_conllu(tmp_path / "train.conllu", 60)), str(tmp_path / "model")
     run = ["tag", "train", "--train", data, "--tag", "upos", "--out", out, "--json"]
     assert command([*run, "--encoder", "last-letter", "--embedding", "8"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["settings"]["encoder"], told["settings"]["rate"]) == ("last-letter", 0.05)
-    assert told["dev_accuracy"] > 80
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["settings"]["encoder"], printed["settings"]["rate"]) == ("last-letter", 0.05)
+    assert printed["dev_accuracy"] > 80
     encoder = Tagger.load(out).model.encoder
     assert type(encoder) is LastLetter and encoder.width == 8
     # It does not take a path, and says so.

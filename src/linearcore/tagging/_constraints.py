@@ -74,7 +74,7 @@ def resolve_constraints(value: str | None, names: Sequence[str], train: Pairs, d
         train, dev: training and validation sentences. "auto" uses a scheme only if both satisfy it without exception.
 
     Raises:
-        ValueError: if training sentences violate constraints that were asked for, or they do not fit the tags.
+        ValueError: if training sentences violate explicit constraints, or they do not fit the tags.
     """
     if value is None or value == NONE:
         return None, None

@@ -20,7 +20,7 @@ from linearcore.tagging._constraints import SCHEMES, check_constraints, make_con
 #: as exact search (docs/replace-a-crf.md), and it is not slower if the scores are nearly uniform.
 MAX_EXACT_TAGS, DEFAULT_BEAM = 600, 16
 #: With at least this number of tags the options in `Head.many_tags` are the defaults. With 3,499 tags they were better,
-#: with 215 tags they were not (docs/tag-text.md).
+#: with 215 to 1,503 tags there was no clear difference (docs/tag-text.md).
 MANY_TAGS = 600
 
 

@@ -242,7 +242,7 @@ class Training(HeadSettings):
         """Returns a copy with the constraints of the head, and a line that says what was found, or None.
 
         Raises:
-            ValueError: if `sentences` violate constraints that were asked for, or these do not fit the tags.
+            ValueError: if `sentences` violate explicit constraints, or these do not fit the tags.
         """
         has_chain = "constraints" in HEADS[self.loss].options
         constraints, note = resolve_constraints(self.constraints if has_chain else NONE, tags, sentences, dev)

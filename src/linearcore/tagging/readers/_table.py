@@ -4,7 +4,7 @@ from linearcore.tagging.readers._cells import split_cells
 from linearcore.tagging.readers._error import ReaderError
 from linearcore.tagging.readers._tag_columns import LAST, TagColumns
 
-#: Number of lines from which ids and comma-separated values are told from words.
+#: Number of lines after which a column of ids, or comma-separated values, can be distinguished from words.
 _MIN_LINES = 3
 
 
