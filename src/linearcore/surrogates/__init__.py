@@ -1,6 +1,6 @@
 """Surrogates: scalar loss functions of a margin, with derivatives and declared properties."""
 
-from linearcore.surrogates._base import Surrogate
+from linearcore.surrogates._base import KernelIdentity, Surrogate
 from linearcore.surrogates._classical import (
     ConvolutionalFenchelYoung,
     Exponential,
@@ -42,6 +42,7 @@ __all__ = [
     "GammaBase",
     "Half",
     "Hinge",
+    "KernelIdentity",
     "LinearCore",
     "Logistic",
     "LogisticBase",

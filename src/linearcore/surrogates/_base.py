@@ -17,7 +17,7 @@ into margins: `multiclass_loss(scores, target, surrogate=LinearCore(), form="pai
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import ClassVar, overload
+from typing import ClassVar, NamedTuple, overload
 
 import numpy as np
 import torch
@@ -25,6 +25,23 @@ from torch import Tensor
 
 from linearcore._checks import complaint
 from linearcore._typing import NumPyFloat, NumPyLike, compute_dtype
+
+
+class KernelIdentity(NamedTuple):
+    """A surrogate that the compiled kernels implement, with the base Φ = `BASES[base]` of kernels/compiled/surrogate.h.
+
+    z = sharpness · (tau − u),  line = min(max(z, 0), width),  tail = z − line
+    φ(u) = factor · (line + tail_scale · Φ(tail)),   −φ'(u) = factor · sharpness · tail_scale · Φ'(tail)
+    """
+
+    base: int
+    tau: float
+    width: float
+    sharpness: float
+    tail_scale: float
+    factor: float
+    parameter_1: float = 0.0
+    parameter_2: float = 0.0
 
 
 class Surrogate(ABC):
@@ -51,6 +68,11 @@ class Surrogate(ABC):
     @property
     def is_proven(self) -> bool:
         return True
+
+    @property
+    def kernel_identity(self) -> KernelIdentity | None:
+        """What the compiled kernels need to know, or None if they do not implement the surrogate."""
+        return None
 
     @property
     @abstractmethod

@@ -9,7 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from linearcore._checks import positive
-from linearcore.surrogates._base import Surrogate
+from linearcore.surrogates._base import KernelIdentity, Surrogate
+from linearcore.surrogates.bases import Base, ExponentialBase, LogisticBase, TruncatedQuadraticBase
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,10 @@ class SquaredHinge(Surrogate):
     vanishes: ClassVar[bool] = True
     knots: ClassVar[tuple[float, ...]] = (1.0,)
     core: ClassVar[None] = None
+
+    @property
+    def kernel_identity(self) -> KernelIdentity | None:
+        return _identity(TruncatedQuadraticBase, tail_scale=2.0)
 
     def _value(self, u: Tensor) -> Tensor:
         return F.relu(1 - u).square()
@@ -97,6 +102,12 @@ class SmoothedHinge(Surrogate):
     def core(self) -> tuple[float, float] | None:
         return (-math.inf, 1 - self.width) if self.width < 1 else None
 
+    @property
+    def kernel_identity(self) -> KernelIdentity | None:
+        return _identity(
+            TruncatedQuadraticBase, tau=1 - self.width, width=math.inf, sharpness=1 / self.width, factor=self.width
+        )
+
     def _value(self, u: Tensor) -> Tensor:
         violation = F.relu(1 - u)
         # Gradients at violation = width: clamp has 1 and relu has 0, so their sum is the correct slope.
@@ -123,6 +134,10 @@ class Logistic(Surrogate):
     knots: ClassVar[tuple[float, ...]] = ()
     core: ClassVar[None] = None
 
+    @property
+    def kernel_identity(self) -> KernelIdentity | None:
+        return _identity(LogisticBase)
+
     def _value(self, u: Tensor) -> Tensor:
         return -F.logsigmoid(u)
 
@@ -145,6 +160,10 @@ class Exponential(Surrogate):
     vanishes: ClassVar[bool] = True
     knots: ClassVar[tuple[float, ...]] = ()
     core: ClassVar[None] = None
+
+    @property
+    def kernel_identity(self) -> KernelIdentity | None:
+        return _identity(ExponentialBase, parameter_1=math.inf)
 
     def _value(self, u: Tensor) -> Tensor:
         return torch.exp(-u)
@@ -176,6 +195,10 @@ class ConvolutionalFenchelYoung(Surrogate):
     knots: ClassVar[tuple[float, ...]] = (-1.0, 1.0)
     core: ClassVar[tuple[float, float]] = (-1.0, 1.0)
 
+    @property
+    def kernel_identity(self) -> KernelIdentity | None:
+        return _identity(LogisticBase, tau=1.0, width=2.0, tail_scale=2.0, factor=0.5)
+
     def _value(self, u: Tensor) -> Tensor:
         # Split into core and tail as in `LinearCore._value`, for correct gradients at the knots.
         line = F.relu((1 - u).clamp(max=2)) / 2
@@ -191,3 +214,13 @@ class ConvolutionalFenchelYoung(Surrogate):
     @staticmethod
     def _tail_argument(u: Tensor) -> Tensor:
         return (1 - u).clamp(max=0) + F.relu(-1 - u)
+
+
+def _identity(
+    base: type[Base], tau: float = 0.0, width: float = 0.0, sharpness: float = 1.0, tail_scale: float = 1.0,
+    factor: float = 1.0, parameter_1: float = 0.0,
+) -> KernelIdentity | None:  # fmt: skip
+    """Returns the identity with this base; the default is φ(u) = Φ(−u)."""
+    if base.kernel_index is None:
+        return None
+    return KernelIdentity(base.kernel_index, tau, width, sharpness, tail_scale, factor, parameter_1)

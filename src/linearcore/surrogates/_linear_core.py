@@ -2,12 +2,13 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch.nn.functional as F
 from torch import Tensor
 
 from linearcore._checks import one_of, positive
-from linearcore.surrogates._base import Surrogate
+from linearcore.surrogates._base import KernelIdentity, Surrogate
 from linearcore.surrogates.bases import BASES, Base, resolve_base
 
 
@@ -108,6 +109,15 @@ class LinearCore(Surrogate):
     @property
     def core(self) -> tuple[float, float]:
         return (-math.inf if self.sides == 1 else -self.tau, self.tau)
+
+    @cached_property
+    def kernel_identity(self) -> KernelIdentity | None:
+        if self._base.kernel_index is None:
+            return None
+        width = math.inf if self.sides == 1 else 2 * self.sharpness * self.tau
+        tail_scale, factor = 1 / self._base.slope_at_zero, 1 / self.sharpness
+        parameters = self._base.kernel_parameters
+        return KernelIdentity(self._base.kernel_index, self.tau, width, self.sharpness, tail_scale, factor, *parameters)
 
     @property
     def _base(self) -> Base:

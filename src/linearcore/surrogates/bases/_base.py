@@ -37,9 +37,15 @@ class Base(ABC):
         is_monotone: Φ' ≥ 0 on z ≤ 0.
         vanishes: Φ(z) → 0 as z → −∞.
         is_proven: the declared properties are proven, not only checked on a grid.
+        kernel_index, kernel_parameters: number and parameters of Φ in kernels/compiled/surrogate.h; None if it is not there.
     """
 
     is_proven: ClassVar[bool] = True
+    kernel_index: ClassVar[int | None] = None
+
+    @property
+    def kernel_parameters(self) -> tuple[float, float]:
+        return 0.0, 0.0
 
     @property
     @abstractmethod

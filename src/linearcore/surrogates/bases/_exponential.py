@@ -26,6 +26,7 @@ class ExponentialBase(Base):
     linear_past: float = 16.0
 
     name: ClassVar[str] = "exponential"
+    kernel_index: ClassVar[int | None] = 1
     at_zero: ClassVar[float] = 1.0
     slope_at_zero: ClassVar[float] = 1.0
     left: ClassVar[Half] = Half(slope=1.0, curvature=1.0)
@@ -35,6 +36,10 @@ class ExponentialBase(Base):
 
     def __post_init__(self) -> None:
         positive("linear_past", self.linear_past, "pass the point after which e^z is linear, for example 16.0")
+
+    @property
+    def kernel_parameters(self) -> tuple[float, float]:
+        return self.linear_past, 0.0
 
     def value(self, z: Tensor) -> Tensor:
         return z.clamp(max=self.linear_past).exp() * (1 + F.relu(z - self.linear_past))

@@ -25,6 +25,7 @@ class GammaBase(Base):
     """
 
     name: ClassVar[str] = "gamma"
+    kernel_index: ClassVar[int | None] = 3
     at_zero: ClassVar[float] = 6.0
     slope_at_zero: ClassVar[float] = 2.0
     left: ClassVar[Half] = Half(slope=2.0, curvature=4 * math.exp(-2), is_flat_at_zero=True)

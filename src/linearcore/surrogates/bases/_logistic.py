@@ -15,6 +15,7 @@ class LogisticBase(Base):
     """The logistic base, Φ(z) = log(1 + e^z): exponentially decaying for z → −∞, Lipschitz on both sides."""
 
     name: ClassVar[str] = "logistic"
+    kernel_index: ClassVar[int | None] = 0
     at_zero: ClassVar[float] = math.log(2)
     slope_at_zero: ClassVar[float] = 0.5
     left: ClassVar[Half] = Half(slope=0.5, curvature=0.25)

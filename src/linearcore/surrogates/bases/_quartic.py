@@ -29,6 +29,7 @@ class QuarticBase(Base):
     constant: float | None = None
 
     name: ClassVar[str] = "quartic"
+    kernel_index: ClassVar[int | None] = 4
     left: ClassVar[Half] = Half(slope=math.inf, curvature=math.inf, is_flat_at_zero=True)
     right: ClassVar[Half] = Half(slope=math.inf, curvature=math.inf, is_flat_at_zero=True)
     is_monotone: ClassVar[bool] = False
@@ -53,6 +54,10 @@ class QuarticBase(Base):
     @property
     def slope_at_zero(self) -> float:
         return self.a
+
+    @property
+    def kernel_parameters(self) -> tuple[float, float]:
+        return self.a, self.at_zero
 
     def value(self, z: Tensor) -> Tensor:
         # Factored, because a z + z⁴/12 is −inf + inf = NaN at z = −inf.

@@ -19,6 +19,7 @@ class TruncatedQuadraticBase(Base):
     """
 
     name: ClassVar[str] = "truncated_quadratic"
+    kernel_index: ClassVar[int | None] = 2
     at_zero: ClassVar[float] = 0.5
     slope_at_zero: ClassVar[float] = 1.0
     left: ClassVar[Half] = Half(slope=1.0, curvature=1.0, knots=(-1.0,))

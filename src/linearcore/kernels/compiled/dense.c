@@ -1,0 +1,130 @@
+/* Multi-class losses of rows of scores with index targets: forward and gradient in one pass over the scores. */
+#include "common.h"
+
+enum { LOGODDS, PAIRWISE, CENTERED };
+enum { OK, BAD_LABEL, NOT_FINITE };
+
+/* `linearcore.surrogates.KernelIdentity`. */
+typedef struct {
+    int64_t base;
+    double tau, width, sharpness, tail_scale, factor;
+    double parameter[2];
+} surrogate;
+
+/* One call of lc_dense; `_dense.py` packs it. All fields have 8 bytes, so there is no padding. */
+typedef struct {
+    surrogate phi;
+    int64_t form, is_mean_over_competitors;
+    double radius;       /* of the sphere that scores are normalised to, or 0 */
+    double scale;        /* factor of the loss */
+    const void *scores;  /* (N, C), contiguous */
+    const int64_t *target;
+    int64_t num_rows, num_classes, ignore_index;
+    int64_t dtype;       /* 0: float, 1: double, 2: bfloat16 */
+    int64_t reduction;   /* 0: none, 1: sum, 2: mean */
+    void *losses;        /* (N,) in float or double for none, otherwise a scalar in `dtype` */
+    void *gradient;      /* (N, C) in `dtype`, or NULL */
+    int64_t num_threads;
+} arguments;
+
+typedef struct {
+    arguments a;
+    double row_scale;
+    int64_t num_chunks, status;
+    double totals[64];
+} call;
+
+/* `MIN_NORM` of `losses/_robust.py`. */
+#define MIN_NORM 1e-3
+
+#define REAL float
+#define EXP exp_float
+#define EXP_NEGATIVE exp_negative_float
+#define LOG1P log1p_float
+#define LOG logf
+#define SQRT sqrtf
+#define NAME(name) name##_f32
+#include "surrogate.h"
+#define STORED float
+#define LOAD(x) (x)
+#define STORE(x) (x)
+#define ROWS(name) name##_f32
+#include "rows.h"
+#undef STORED
+#undef LOAD
+#undef STORE
+#undef ROWS
+#define STORED uint16_t
+#define LOAD float_from_bfloat16
+#define STORE bfloat16_from_float
+#define ROWS(name) name##_bf16
+#include "rows.h"
+#undef STORED
+#undef LOAD
+#undef STORE
+#undef ROWS
+#undef REAL
+#undef EXP
+#undef EXP_NEGATIVE
+#undef LOG1P
+#undef LOG
+#undef SQRT
+#undef NAME
+
+#define REAL double
+#define EXP exp
+#define EXP_NEGATIVE exp
+#define LOG1P log1p
+#define LOG log
+#define SQRT sqrt
+#define NAME(name) name##_f64
+#include "surrogate.h"
+#define STORED double
+#define LOAD(x) (x)
+#define STORE(x) (x)
+#define ROWS(name) name##_f64
+#include "rows.h"
+
+static void run_chunk(void *data, int64_t chunk) {
+    call *c = data;
+    const int64_t n = c->a.num_rows, first = n * chunk / c->num_chunks, last = n * (chunk + 1) / c->num_chunks;
+    double *total = &c->totals[chunk];
+    const int is_finite = c->a.dtype == 0   ? rows_f32(&c->a, c->row_scale, first, last, total)
+                          : c->a.dtype == 1 ? rows_f64(&c->a, c->row_scale, first, last, total)
+                                            : rows_bf16(&c->a, c->row_scale, first, last, total);
+    if (!is_finite)
+        __atomic_store_n(&c->status, NOT_FINITE, __ATOMIC_RELAXED);
+}
+
+/* Returns OK, BAD_LABEL, or NOT_FINITE: a score or a loss is infinite or NaN, or no row counts; outputs are then undefined. */
+EXPORT int64_t lc_dense(const arguments *a) {
+    int64_t num_counted = 0, is_bad = 0;
+    for (int64_t i = 0; i < a->num_rows; i++) {
+        const int is_counted = a->target[i] != a->ignore_index;
+        num_counted += is_counted;
+        is_bad |= is_counted & ((uint64_t)a->target[i] >= (uint64_t)a->num_classes);
+    }
+    if (is_bad)
+        return BAD_LABEL;
+    if (num_counted == 0)
+        return NOT_FINITE;
+    call c;
+    c.a = *a;
+    c.row_scale = a->reduction == 2 ? 1.0 / (double)num_counted : 1.0;
+    c.num_chunks = num_chunks(a->num_rows, a->num_classes, a->num_threads, (int64_t)(sizeof c.totals / sizeof *c.totals));
+    c.status = OK;
+    run_chunks(run_chunk, &c, c.num_chunks, (int)a->num_threads);
+    double total = 0;
+    for (int64_t chunk = 0; chunk < c.num_chunks; chunk++)
+        total += c.totals[chunk];
+    total *= c.row_scale;
+    if (!isfinite(total))
+        return NOT_FINITE;
+    if (a->reduction != 0 && a->dtype == 0)
+        *(float *)a->losses = (float)total;
+    else if (a->reduction != 0 && a->dtype == 1)
+        *(double *)a->losses = total;
+    else if (a->reduction != 0)
+        *(uint16_t *)a->losses = bfloat16_from_float((float)total);
+    return c.status;
+}

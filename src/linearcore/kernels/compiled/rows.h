@@ -1,0 +1,197 @@
+/* Rows of a dense loss, for STORED in {float, bfloat16, double} computed in REAL. Included once for each.
+
+   A row is copied to a buffer s of m = PADDED(n) numbers; what is in the padding does not matter. */
+
+/* Returns Σ_{v≠y} φ(reference − s_v); replaces s_v by −φ'(…), s_y and the padding by 0. */
+INLINE REAL ROWS(compare_base)(const int base, const NAME(phi) * phi, REAL reference, REAL *s, int32_t n, int32_t y, REAL *slopes) {
+    const int32_t m = PADDED(n);
+    REAL total = 0, total_slope = 0;
+#pragma omp simd reduction(+ : total, total_slope)
+    for (int32_t v = 0; v < m; v++) {
+        const NAME(pair) term = NAME(evaluate)(base, phi, reference, s[v]);
+        const int is_competitor = (v != y) & (v < n);
+        const REAL slope = is_competitor ? term.slope : 0;
+        total += is_competitor ? term.value : 0;
+        total_slope += slope;
+        s[v] = slope;
+    }
+    *slopes = total_slope;
+    return total;
+}
+
+INLINE REAL ROWS(compare)(int64_t base, const NAME(phi) * phi, REAL reference, REAL *s, int32_t n, int32_t y, REAL *slopes) {
+    switch (base) { /* A constant base in each case, so that each has a loop of its own. */
+    case 0:
+        return ROWS(compare_base)(0, phi, reference, s, n, y, slopes);
+    case 1:
+        return ROWS(compare_base)(1, phi, reference, s, n, y, slopes);
+    case 2:
+        return ROWS(compare_base)(2, phi, reference, s, n, y, slopes);
+    case 3:
+        return ROWS(compare_base)(3, phi, reference, s, n, y, slopes);
+    default:
+        return ROWS(compare_base)(4, phi, reference, s, n, y, slopes);
+    }
+}
+
+/* The loss of a row. Its gradient is s_v · factor + shared for v ≠ y. */
+typedef struct {
+    REAL loss, factor, shared, label_gradient;
+} ROWS(outcome);
+
+/* Σ_{v≠y} φ(s_y − s_v), or against the mean score. */
+INLINE ROWS(outcome) ROWS(competitors)(const arguments *a, const NAME(phi) * phi, REAL *s, int32_t n, int32_t y, REAL scale) {
+    const int is_centered = a->form == CENTERED;
+    REAL reference = s[y], slopes;
+    if (is_centered) {
+        REAL sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (int32_t v = 0; v < n; v++)
+            sum += s[v];
+        reference = sum / (REAL)n;
+    }
+    const REAL total = ROWS(compare)(a->phi.base, phi, reference, s, n, y, &slopes);
+    const REAL average = a->is_mean_over_competitors ? 1 / (REAL)(n - 1) : 1;
+    const REAL factor = scale * average, shared = is_centered ? -factor * slopes / (REAL)n : 0;
+    const ROWS(outcome) result = {total * average, factor, shared, is_centered ? shared : -factor * slopes};
+    return result;
+}
+
+/* φ(s_y − logsumexp_{v≠y} s_v). */
+INLINE ROWS(outcome) ROWS(log_odds)(const arguments *a, const NAME(phi) * phi, REAL *s, int32_t n, int32_t y, REAL scale) {
+    const int32_t m = PADDED(n);
+    const REAL label = s[y];
+    s[y] = -INFINITY;
+    for (int32_t v = n; v < m; v++)
+        s[v] = -INFINITY;
+    REAL top = -INFINITY, sum = 0;
+#pragma omp simd reduction(max : top)
+    for (int32_t v = 0; v < m; v++)
+        top = s[v] > top ? s[v] : top;
+#pragma omp simd reduction(+ : sum)
+    for (int32_t v = 0; v < m; v++) {
+        const REAL x = EXP_NEGATIVE(s[v] - top);
+        s[v] = x;
+        sum += x;
+    }
+    const NAME(pair) term = NAME(evaluate)((int)a->phi.base, phi, (label - top) - LOG(sum), 0);
+    const ROWS(outcome) result = {term.value, scale * term.slope / sum, 0, -scale * term.slope};
+    return result;
+}
+
+/* Replaces s by r (s − mean) / max(‖s − mean‖, ε). Returns max(‖s − mean‖, ε) / r, negative if the norm is below ε. */
+INLINE REAL ROWS(to_sphere)(const arguments *a, REAL *s, int32_t n) {
+    REAL top = s[0], low = s[0], sum = 0, square = 0;
+#pragma omp simd reduction(max : top) reduction(min : low)
+    for (int32_t v = 0; v < n; v++) {
+        top = s[v] > top ? s[v] : top;
+        low = s[v] < low ? s[v] : low;
+    }
+    /* Shifted and scaled first: squares would overflow, and a large mean would cancel. */
+    const REAL range = top - low, size = range > (REAL)MIN_NORM ? range : (REAL)MIN_NORM, inverse = 1 / size;
+#pragma omp simd reduction(+ : sum)
+    for (int32_t v = 0; v < n; v++) {
+        s[v] = (s[v] - top) * inverse;
+        sum += s[v];
+    }
+    const REAL mean = sum / (REAL)n;
+#pragma omp simd reduction(+ : square)
+    for (int32_t v = 0; v < n; v++) {
+        s[v] -= mean;
+        square += s[v] * s[v];
+    }
+    const REAL least = (REAL)MIN_NORM * inverse;
+    const int is_short = square <= least * least;
+    const REAL norm = is_short ? least : SQRT(square);
+    const REAL factor = (REAL)a->radius / norm, length = norm * size / (REAL)a->radius;
+#pragma omp simd
+    for (int32_t v = 0; v < n; v++)
+        s[v] *= factor;
+    return is_short ? -length : length;
+}
+
+/* The gradient at the scores, given that at the normalised scores, g: (g − mean g − ŝ (ŝ·g) / r²) / length. */
+INLINE ROWS(outcome) ROWS(from_sphere)(const arguments *a, REAL *s, const REAL *normed, int32_t n, int32_t y, REAL length, ROWS(outcome) row) {
+    REAL sum = 0, product = 0;
+    s[y] = (row.label_gradient - row.shared) / row.factor;
+#pragma omp simd reduction(+ : sum, product)
+    for (int32_t v = 0; v < n; v++) {
+        sum += s[v];
+        product += s[v] * normed[v];
+    }
+    const REAL mean = sum / (REAL)n, along = length < 0 ? 0 : product / (REAL)(a->radius * a->radius);
+#pragma omp simd
+    for (int32_t v = 0; v < n; v++)
+        s[v] = s[v] - mean - normed[v] * along;
+    const REAL factor = row.factor / (length < 0 ? -length : length);
+    const ROWS(outcome) result = {row.loss, factor, 0, s[y] * factor};
+    return result;
+}
+
+/* `pairwise` of normalised scores ŝ if all margins are in the linear core: a linear function of ŝ_y, because Σ ŝ = 0. */
+INLINE ROWS(outcome) ROWS(symmetric)(const arguments *a, const NAME(phi) * phi, const REAL *s, int32_t n, int32_t y, REAL scale, REAL length) {
+    const NAME(pair) end = NAME(evaluate)((int)a->phi.base, phi, phi->tau, 0);
+    const REAL average = a->is_mean_over_competitors ? 1 / (REAL)(n - 1) : 1;
+    const REAL at_zero = (end.value + end.slope * phi->tau) * (REAL)(n - 1), slope = end.slope * (REAL)n;
+    const REAL along = length < 0 ? 0 : slope * s[y] / (REAL)(a->radius * a->radius);
+    const REAL factor = scale * average / (length < 0 ? -length : length);
+    const ROWS(outcome) result = {(at_zero - slope * s[y]) * average, along * factor, end.slope * factor,
+                                  (end.slope - slope + s[y] * along) * factor};
+    return result;
+}
+
+/* Rows [first, last): losses or their sum, and the gradient. Returns 0 if a score or a loss is infinite or NaN. */
+VECTORIZED static int ROWS(rows)(const arguments *a, double row_scale, int64_t first, int64_t last, double *sum) {
+    const int32_t n = (int32_t)a->num_classes, m = PADDED(n);
+    const NAME(phi) phi = NAME(make_phi)(&a->phi);
+    /* Margins on a sphere are at most √2 · radius. */
+    const double largest = 1.41422 * a->radius;
+    const int is_on_sphere = a->radius > 0;
+    const int is_symmetric = is_on_sphere && largest <= a->phi.tau && largest + a->phi.tau <= a->phi.width / a->phi.sharpness;
+    const REAL scale = (REAL)(a->scale * row_scale);
+    REAL small[2048], *s = small, not_finite = 0;
+    if (2 * (int64_t)m > 2048 && (s = malloc(2 * (size_t)m * sizeof(REAL))) == NULL)
+        return 0;
+    REAL *normed = s + m;
+    memset(s, 0, (size_t)m * sizeof(REAL));
+    double total = 0;
+    for (int64_t i = first; i < last; i++) {
+        const STORED *scores = (const STORED *)a->scores + i * n;
+        STORED *gradient = a->gradient == NULL ? NULL : (STORED *)a->gradient + i * n;
+        const int64_t y = a->target[i];
+        REAL loss = 0;
+        if (y == a->ignore_index) {
+            if (gradient != NULL)
+                memset(gradient, 0, (size_t)n * sizeof(STORED));
+        } else {
+#pragma omp simd reduction(+ : not_finite)
+            for (int32_t v = 0; v < n; v++) {
+                s[v] = LOAD(scores[v]);
+                not_finite += s[v] * 0;
+            }
+            const REAL length = is_on_sphere ? ROWS(to_sphere)(a, s, n) : 1;
+            if (is_on_sphere && !is_symmetric && gradient != NULL)
+                memcpy(normed, s, (size_t)n * sizeof(REAL));
+            ROWS(outcome) row = is_symmetric         ? ROWS(symmetric)(a, &phi, s, n, (int32_t)y, scale, length)
+                                : a->form == LOGODDS ? ROWS(log_odds)(a, &phi, s, n, (int32_t)y, scale)
+                                                     : ROWS(competitors)(a, &phi, s, n, (int32_t)y, scale);
+            loss = (REAL)a->scale * row.loss;
+            if (gradient != NULL) {
+                if (is_on_sphere && !is_symmetric)
+                    row = ROWS(from_sphere)(a, s, normed, n, (int32_t)y, length, row);
+#pragma omp simd
+                for (int32_t v = 0; v < n; v++)
+                    gradient[v] = STORE(s[v] * row.factor + row.shared);
+                gradient[y] = STORE(row.label_gradient);
+            }
+        }
+        not_finite += loss * 0;
+        total += loss;
+        if (a->reduction == 0)
+            ((REAL *)a->losses)[i] = loss;
+    }
+    if (s != small)
+        free(s);
+    *sum = total;
+    return not_finite == 0;
+}
