@@ -14,7 +14,7 @@ from linearcore.forms._labels import Labels
 from linearcore.forms._logodds import LogOdds
 from linearcore.forms._margins import LinearMargins, LogOddsMargins, MarginSystem
 from linearcore.forms._pairwise import Pairwise
-from linearcore.forms._rows import SavedTensors, reference_rows, row_losses, tensor_attributes
+from linearcore.forms._rows import SavedTensors, can_compile_rows, reference_rows, row_losses, tensor_attributes
 
 __all__ = [
     "FORMS",
@@ -27,6 +27,7 @@ __all__ = [
     "MarginSystem",
     "Pairwise",
     "SavedTensors",
+    "can_compile_rows",
     "reference_rows",
     "resolve_form",
     "row_losses",

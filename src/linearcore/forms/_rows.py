@@ -11,7 +11,7 @@ from torch import Tensor
 
 from linearcore._typing import compute_dtype
 from linearcore.forms._labels import Labels
-from linearcore.kernels import block_size, fused_kernels_for, row_blocks, slices
+from linearcore.kernels import block_size, can_compile, compiled_rows, fused_kernels_for, row_blocks, slices
 from linearcore.surrogates import Surrogate
 
 if TYPE_CHECKING:
@@ -28,17 +28,29 @@ def row_losses(form: "Form", surrogate: Surrogate, scores: Tensor, labels: Label
         form, surrogate: define the loss.
         scores: (N, C).
         labels: labels of the rows.
-        backend: "reference", "eager" or "fused", the result of `kernels.resolve_backend`.
+        backend: "reference", "eager", "compiled" or "fused", the result of `kernels.resolve_backend`.
 
     Time O(N·C) with hard labels; O(N·C²) with soft labels if `form.soft_is_quadratic(labels)`. Temporary memory: with
     "reference" a few tensors of size N×C, or N×C×C if the time is O(N·C²); with "eager" one block, and the gradient in the
-    backward pass.
+    backward pass; with "compiled" the gradient, which is computed in the forward pass.
     """
     if backend == "reference":
         return reference_rows(form, surrogate, scores, labels)
+    if backend == "compiled" and (code := form.loss_code(surrogate)) is not None and labels.index is not None:
+        values = compiled_rows(
+            code, scores, labels.index, lambda rows, index: reference_rows(form, surrogate, rows, Labels(index))
+        )
+        if values is not None:
+            return values
     fused_kernels = fused_kernels_for(scores) if backend == "fused" and form.can_fuse and labels.is_hard else None
     losses: Tensor = BlockedRowLosses.apply(scores, form, surrogate, fused_kernels, labels.smoothing, *labels.tensors)  # type: ignore[no-untyped-call]
     return losses
+
+
+def can_compile_rows(form: "Form", surrogate: Surrogate, scores: Tensor, labels: Labels) -> bool:
+    """Whether `row_losses` supports the backend "compiled" for these arguments."""
+    is_supported = labels.is_hard and labels.margin is None and scores.dtype != torch.bfloat16
+    return is_supported and form.loss_code(surrogate) is not None and can_compile(scores)
 
 
 def reference_rows(form: "Form", surrogate: Surrogate, scores: Tensor, labels: Labels) -> Tensor:

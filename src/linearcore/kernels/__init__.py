@@ -1,4 +1,4 @@
-"""Tensor routines: chain recursions and searches, look-ups, blockwise losses, and fused Triton kernels.
+"""Tensor routines: chain recursions and searches, look-ups, blockwise losses, compiled C and fused Triton kernels.
 
 They do not validate arguments; the layers above do. Each fast routine has a reference implementation.
 """
@@ -13,16 +13,32 @@ from linearcore.kernels._local import local_scores, low_rank_scores, neighbour_t
 from linearcore.kernels._max_product import dense_search
 from linearcore.kernels._partition import log_partition, posterior
 from linearcore.kernels._viterbi import beam, viterbi
+from linearcore.kernels.compiled import (
+    FormCode,
+    LossCode,
+    can_compile,
+    compiled_binary_loss,
+    compiled_loss,
+    compiled_rows,
+    has_compiled_kernels,
+)
 
 __all__ = [
     "BACKENDS",
+    "FormCode",
+    "LossCode",
     "beam",
     "binary_elements",
     "block_size",
+    "can_compile",
+    "compiled_binary_loss",
+    "compiled_loss",
+    "compiled_rows",
     "compute_gradients",
     "dense_search",
     "entries",
     "fused_kernels_for",
+    "has_compiled_kernels",
     "is_differentiated",
     "kbest",
     "local_scores",

@@ -5,7 +5,7 @@ from torch import Tensor
 from linearcore._checks import complaint, floating, holds, on_device_of, shape
 from linearcore._reduce import check_reduction, reduce_losses
 from linearcore._typing import Reduction, result_dtype
-from linearcore.kernels import binary_elements
+from linearcore.kernels import binary_elements, compiled_binary_loss
 from linearcore.losses._arguments import tensor_or_none, weight_or_none
 from linearcore.losses._multiclass import DEFAULT_SURROGATE, check_surrogate
 from linearcore.surrogates import Surrogate
@@ -37,7 +37,8 @@ def binary_loss(
         sample_weight: weights in a shape that broadcasts to `scores`; the mean divides by their sum.
         signed: targets are in {−1, +1}, or in [−1, 1], instead of 0 and 1.
         reduction: "mean", "sum" or "none".
-        backend: "auto", "reference" or "eager", as in `multiclass_loss`.
+        backend: "auto", "reference" or "eager", as in `multiclass_loss`. "auto" uses C on a CPU for plain calls: no weights,
+            not `signed`, reduced.
         validate: check values (targets in range, finite scores, no negative weights); synchronises with the GPU. Without it
             the loss of an infinite score is NaN.
 
@@ -58,6 +59,15 @@ def binary_loss(
 
     Reference: Theorem 3 of the paper bounds the excess 0-1 risk by the excess risk of this loss, for τ = 1.
     """
+    has_options = pos_weight is not None or sample_weight is not None or signed or validate
+    if backend == "auto" and not has_options and isinstance(surrogate, Surrogate):
+
+        def reference(scores: Tensor, target: Tensor) -> Tensor:
+            return binary_loss(scores, target, surrogate=surrogate, reduction=reduction, backend="reference")
+
+        loss = compiled_binary_loss(surrogate.kernel_identity, scores, target, reduction, reference)
+        if loss is not None:
+            return loss
     floating("scores", scores, "pass the raw output of the network")
     check_reduction(reduction)
     check_surrogate(surrogate)

@@ -4,8 +4,8 @@ from torch import Tensor
 
 from linearcore._checks import complaint
 from linearcore._typing import Reduction
-from linearcore.forms import Form, Labels, resolve_form, row_losses, tensor_attributes
-from linearcore.kernels import resolve_backend
+from linearcore.forms import Form, Labels, can_compile_rows, resolve_form, row_losses, tensor_attributes
+from linearcore.kernels import compiled_loss, resolve_backend
 from linearcore.losses._batch import batch_loss
 from linearcore.surrogates import LinearCore, Surrogate
 
@@ -49,8 +49,9 @@ def multiclass_loss(
         ignore_index: samples with this target are ignored.
         label_smoothing: ε in [0, 1]: the target becomes (1 − ε)·target + ε/C.
         reduction: "mean", "sum" or "none".
-        backend: "reference" (plain autograd), "eager" (blocks of rows, recomputed in the backward pass), "fused" (Triton,
-            for logodds with index targets on a GPU), or "auto", the fastest that torch.compile and torch.func allow.
+        backend: "reference" (plain autograd), "eager" (blocks of rows, recomputed in the backward pass), "compiled" (C, for
+            index targets on a CPU; as "eager" with infinite scores), "fused" (Triton, for logodds with index targets on a
+            GPU), or "auto", the fastest that torch.compile and torch.func allow.
         validate: raise for the errors above, for wrong labels and probabilities; synchronises with the GPU. Without it the
             loss of such a score or label is inf or NaN. A label out of range always raises on a CPU.
 
@@ -68,9 +69,27 @@ def multiclass_loss(
         tensor(1.1250)
 
     Cost: time O(N·C); with probability targets or label smoothing O(N·C²) for pairwise, and for centered with
-    `class_margin`. Memory: `scores`, `target` and three values per row are saved; temporaries are one block of 2 MiB.
+    `class_margin`. Memory: `scores`, `target` and three values per row are saved, temporaries are one block of 2 MiB; with
+    "compiled" `scores`, `target` and the gradient are saved.
     """
     form = check_form(form, normalize, surrogate)
+    has_options = weight is not None or sample_weight is not None or class_margin is not None or validate
+    if backend == "auto" and not has_options and label_smoothing == 0.0:
+
+        def reference(scores: Tensor, target: Tensor) -> Tensor:
+            return multiclass_loss(
+                scores,
+                target,
+                surrogate=surrogate,
+                form=form,
+                ignore_index=ignore_index,
+                reduction=reduction,
+                backend="reference",
+            )
+
+        loss = compiled_loss(form.loss_code(surrogate), scores, target, ignore_index, reduction, reference)
+        if loss is not None:
+            return loss
     return batch_loss(
         lambda rows, labels: form_losses(form, surrogate, rows.scores, labels, backend),
         scores,
@@ -88,7 +107,13 @@ def multiclass_loss(
 def form_losses(form: Form, surrogate: Surrogate, scores: Tensor, labels: Labels, backend: str) -> Tensor:
     """Returns the losses (N,) of rows, after resolving `backend` for these tensors."""
     other_inputs = (labels.probability, labels.weight, labels.margin, *tensor_attributes(form, surrogate))
-    backend = resolve_backend(backend, (scores,), other_inputs, can_fuse=form.can_fuse and labels.is_hard)
+    backend = resolve_backend(
+        backend,
+        (scores,),
+        other_inputs,
+        can_fuse=form.can_fuse and labels.is_hard,
+        can_compile=can_compile_rows(form, surrogate, scores, labels),
+    )
     return row_losses(form, surrogate, scores, labels, backend)
 
 

@@ -8,6 +8,7 @@ from torch import Tensor
 from linearcore._checks import complaint, positive
 from linearcore._typing import Reduction, compute_dtype
 from linearcore.forms import Labels, Pairwise
+from linearcore.kernels import FormCode, LossCode, compiled_loss
 from linearcore.losses._batch import batch_loss
 from linearcore.losses._multiclass import check_surrogate, form_losses
 from linearcore.losses._targets import Rows
@@ -72,7 +73,20 @@ def robust_loss(
     Cost: as `multiclass_loss` with form="pairwise", plus a few N×C tensors saved for the backward pass.
     """
     radius, scale = check_radius(radius), check_scale(scale)
-    check_surrogate(surrogate)
+    identity = check_surrogate(surrogate).kernel_identity
+    has_options = weight is not None or sample_weight is not None or validate
+    if backend == "auto" and not has_options and label_smoothing == 0.0 and identity is not None and scores.shape[-1] != 2:
+
+        def reference(scores: Tensor, target: Tensor) -> Tensor:
+            return robust_loss(
+                scores, target, radius=radius, surrogate=surrogate, scale=scale, ignore_index=ignore_index,
+                reduction=reduction, backend="reference",
+            )  # fmt: skip
+
+        code = LossCode(FormCode.PAIRWISE, True, identity, radius, scale)
+        loss = compiled_loss(code, scores, target, ignore_index, reduction, reference)
+        if loss is not None:
+            return loss
 
     def row_losses(rows: Rows, labels: Labels) -> Tensor:
         check_sphere(rows.scores.shape[1])

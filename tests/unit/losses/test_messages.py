@@ -115,7 +115,7 @@ CASES: dict[str, tuple[Callable[[], Tensor], type[Exception], str]] = {
     "unknown backend": (
         multi(backend="fast"),
         ValueError,
-        r"`backend` must be one of 'auto', 'reference', 'eager', 'fused', got 'fast'",
+        r"`backend` must be one of 'auto', 'reference', 'eager', 'compiled', 'fused', got 'fast'",
     ),
     "smoothing negative": (multi(label_smoothing=-0.1), ValueError, r"`label_smoothing` must be in \[0, 1\], got -0.1"),
     "smoothing above one": (multi(label_smoothing=1.5), ValueError, r"`label_smoothing` must be in \[0, 1\], got 1.5"),

@@ -1,20 +1,17 @@
 """Dense multi-class losses with index targets, in one pass over the scores (`dense.c`)."""
 
-import ctypes
 import struct
-from collections.abc import Callable
 from enum import IntEnum
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from linearcore.kernels.compiled._library import library
+from linearcore._torch import is_plain
+from linearcore.kernels.compiled._gradient import Reference, with_gradient
+from linearcore.kernels.compiled._library import entry
 from linearcore.surrogates import KernelIdentity
-
-#: A loss function of scores and target with plain autograd, for second derivatives.
-Reference = Callable[[Tensor, Tensor], Tensor]
 
 _DTYPES = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2}
 _REDUCTIONS = {"none": 0, "sum": 1, "mean": 2}
@@ -50,118 +47,75 @@ class LossCode(NamedTuple):
     scale: float = 1.0
 
 
-class NotCompiledError(Exception):
-    """The kernel cannot compute this loss: a label is out of range, or a score or loss is infinite or NaN."""
-
-
 @cache
 def _packed(code: LossCode) -> bytes:
     return _LOSS.pack(*code.surrogate, code.form, code.is_mean, code.radius, code.scale)
 
 
-@cache
-def _function() -> Any:
-    loaded = library()
-    if loaded is None:
-        return None
-    function = loaded.lc_dense
-    function.argtypes, function.restype = (ctypes.c_char_p,), ctypes.c_int64
-    return function
-
-
 def can_compile(scores: Tensor) -> bool:
-    """Whether `dense.c` supports the dtype, layout and size of scores (N, C) on a CPU."""
-    if scores.dtype not in _DTYPES or scores.dim() != 2 or not scores.is_cpu or not scores.is_contiguous():
+    """Whether `dense.c` supports scores (N, C): floating point on a CPU, and no tracing, transform or forward mode."""
+    if scores.dtype not in _DTYPES or scores.dim() != 2 or not is_plain(scores):
         return False
     num_rows, num_classes = scores.shape
-    return num_rows > 0 and 2 <= num_classes < _MAX_CLASSES and _function() is not None
+    return num_rows > 0 and 2 <= num_classes < _MAX_CLASSES and entry("lc_dense") is not None
 
 
 def compiled_loss(
-    code: LossCode, scores: Tensor, target: Tensor, ignore_index: int, reduction: str, reference: Reference
+    code: LossCode | None, scores: Tensor, target: Tensor, ignore_index: int, reduction: str, reference: Reference
 ) -> Tensor | None:
-    """Returns the reduced loss, a scalar in the dtype of `scores`, or with "none" the losses (N,).
+    """Returns the reduced loss, a scalar in the dtype of `scores`, or None if another backend has to compute it.
 
-    None if a label is out of range, a score or a loss is infinite or NaN, or all rows are ignored: the caller then uses
-    another backend, which has the rules for these cases.
+    The cases for other backends, which have the rules and messages for them: arguments that `multiclass_loss` refuses,
+    targets that are not class indices (N,), strided scores, infinite or NaN scores, labels out of range, and batches in
+    which all rows are ignored.
 
     Args:
-        code: the loss.
-        scores: (N, C), for which `can_compile` holds.
-        target: (N,) int64, contiguous.
+        code: the loss; None if it is not compiled.
+        scores: (N, C).
+        target: (N,) class indices.
         ignore_index: label of rows without loss.
-        reduction: "none" (float32 or float64 scores), "sum" or "mean".
+        reduction: "sum" or "mean".
         reference: the same loss with plain autograd, for second derivatives.
 
     If gradients are needed they are computed in the same pass and kept, as large as the scores, for the backward pass.
     """
-    try:
-        if scores.requires_grad and torch.is_grad_enabled():
-            loss: Tensor = _DenseLoss.apply(scores, target, code, ignore_index, reduction, reference)  # type: ignore[no-untyped-call]
-            return loss
-        return _compute(code, scores, target, ignore_index, reduction, None)
-    except NotCompiledError:
+    if code is None or type(scores) is not Tensor or type(target) is not Tensor or type(ignore_index) is not int:
         return None
+    if target.dtype != torch.int64 or reduction not in ("sum", "mean") or not can_compile(scores):
+        return None
+    is_dense = target.is_cpu and target.is_contiguous() and scores.is_contiguous()
+    if not is_dense or target.dim() != 1 or len(target) != len(scores):
+        return None
+    if scores.dtype == torch.bfloat16 and torch.is_autocast_enabled("cpu"):
+        return None  # The result would be float32.
+    return _apply(code, scores, target, ignore_index, reduction, reference)
 
 
 def compiled_rows(code: LossCode, scores: Tensor, target: Tensor, reference: Reference) -> Tensor | None:
-    """`compiled_loss` with reduction "none", or None if `dense.c` does not support the scores; no row is ignored."""
-    if scores.dtype == torch.bfloat16 or not can_compile(scores):
+    """Returns the losses (N,), or None if a score or a loss is infinite or NaN.
+
+    Args:
+        code: the loss.
+        scores: (N, C) in float32 or float64, with `can_compile(scores)`.
+        target: (N,) int64 in [0, C).
+        reference: the same losses with plain autograd, for second derivatives.
+    """
+    return _apply(code, scores.contiguous(), target.contiguous(), -1, "none", reference)
+
+
+def _apply(
+    code: LossCode, scores: Tensor, target: Tensor, ignore_index: int, reduction: str, reference: Reference
+) -> Tensor | None:
+    function, packed = entry("lc_dense"), _packed(code)
+    if function is None:
         return None
-    return compiled_loss(code, scores, target.contiguous(), -1, "none", reference)
 
+    def compute(scores: Tensor, target: Tensor, gradient: Tensor | None) -> Tensor | None:
+        losses = torch.empty(target.shape if reduction == "none" else (), dtype=scores.dtype)
+        pointers = scores.data_ptr(), target.data_ptr()
+        options = ignore_index, _DTYPES[scores.dtype], _REDUCTIONS[reduction]
+        outputs = losses.data_ptr(), 0 if gradient is None else gradient.data_ptr()
+        call = _CALL.pack(*pointers, *scores.shape, *options, *outputs, torch.get_num_threads())
+        return losses if function(packed + call) == 0 else None
 
-def _compute(
-    code: LossCode, scores: Tensor, target: Tensor, ignore_index: int, reduction: str, gradient: Tensor | None
-) -> Tensor:
-    num_rows, num_classes = scores.shape
-    losses = torch.empty((num_rows,) if reduction == "none" else (), dtype=scores.dtype)
-    status = _function()(
-        _packed(code)
-        + _CALL.pack(
-            scores.data_ptr(),
-            target.data_ptr(),
-            num_rows,
-            num_classes,
-            ignore_index,
-            _DTYPES[scores.dtype],
-            _REDUCTIONS[reduction],
-            losses.data_ptr(),
-            0 if gradient is None else gradient.data_ptr(),
-            torch.get_num_threads(),
-        )
-    )
-    if status != 0:
-        raise NotCompiledError
-    return losses
-
-
-class _DenseLoss(torch.autograd.Function):
-    """Computes the gradient in the forward pass. Double backward uses the reference implementation."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, scores: Tensor, target: Tensor, code: LossCode, ignore_index: int, reduction: str, reference: Reference
-    ) -> Tensor:
-        ctx.gradient = torch.empty_like(scores)
-        loss = _compute(code, scores, target, ignore_index, reduction, ctx.gradient)
-        ctx.save_for_backward(scores, target)
-        ctx.arguments, ctx.reference = (code, ignore_index, reduction), reference
-        return loss
-
-    @staticmethod
-    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
-        scores, target = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            (gradient,) = torch.autograd.grad(ctx.reference(scores, target), scores, grad_output, create_graph=True)
-            return gradient, None, None, None, None, None
-        # The gradient is released, so that autograd need not copy it; a second backward pass computes it again.
-        gradient, ctx.gradient = ctx.gradient, None
-        if gradient is None:
-            gradient = torch.empty_like(scores)
-            _compute(ctx.arguments[0], scores, target, *ctx.arguments[1:], gradient)
-        if grad_output.dim() > 0:
-            gradient.mul_(grad_output.unsqueeze(-1))
-        elif grad_output.item() != 1:
-            gradient.mul_(grad_output)
-        return gradient, None, None, None, None, None
+    return with_gradient(compute, reference, scores, target)

@@ -2,6 +2,7 @@
 
 import ctypes
 import warnings
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -16,8 +17,8 @@ def library() -> ctypes.CDLL | None:
         loaded = ctypes.CDLL(str(path))
     except OSError:
         warnings.warn(
-            "linearcore was installed without its compiled CPU kernels: losses of small batches and chains take 3 to 10 times "
-            "as long; install a C compiler (gcc or clang), then run `python -m linearcore.kernels.compiled.build`",
+            "linearcore was installed without its compiled CPU kernels: losses of small batches and chains take 3 to 10 "
+            "times as long; install a C compiler (gcc or clang), then run `python -m linearcore.kernels.compiled.build`",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -26,6 +27,17 @@ def library() -> ctypes.CDLL | None:
     if parallel is not None:
         loaded.lc_set_parallel(parallel)
     return loaded
+
+
+@cache
+def entry(name: str) -> Callable[[bytes], int] | None:
+    """Returns the kernel with this name, a function of its packed arguments that returns 0 for success."""
+    loaded = library()
+    if loaded is None:
+        return None
+    function = getattr(loaded, name)
+    function.argtypes, function.restype = (ctypes.c_char_p,), ctypes.c_int64
+    return function  # type: ignore[no-any-return]
 
 
 def has_compiled_kernels() -> bool:

@@ -8,7 +8,16 @@ from pathlib import Path
 
 LIBRARY = Path(__file__).with_name("_kernels.so")
 # Without -ffast-math, which would break the rounding that `common.h` relies on. `omp simd` vectorises sums.
-FLAGS = "-std=gnu11 -O3 -fopenmp-simd -fno-math-errno -fno-trapping-math -fPIC -shared -fvisibility=hidden".split()
+FLAGS = (
+    "-std=gnu11",
+    "-O3",
+    "-fopenmp-simd",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fno-signed-zeros",
+    "-fPIC",
+    "-fvisibility=hidden",
+)
 
 
 def compile_kernels() -> str | None:
@@ -20,7 +29,7 @@ def compile_kernels() -> str | None:
     # Written under another name first, so that processes that have loaded the old library keep it.
     unfinished = LIBRARY.with_suffix(".unfinished")
     try:
-        command = [*compiler, *FLAGS, "-o", str(unfinished), *sources, "-lm"]
+        command = [*compiler, *FLAGS, "-shared", "-o", str(unfinished), *sources, "-lm"]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode != 0:
             return f"{compiler[0]} failed: {result.stderr.strip()[:500]}"

@@ -94,4 +94,11 @@ INLINE uint16_t bfloat16_from_float(float x) {
     return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
+/* `linearcore.surrogates.KernelIdentity`; `surrogate.h` evaluates it. */
+typedef struct {
+    int64_t base;
+    double tau, width, sharpness, tail_scale, factor;
+    double parameter[2];
+} surrogate;
+
 #endif

@@ -4,13 +4,6 @@
 enum { LOGODDS, PAIRWISE, CENTERED };
 enum { OK, BAD_LABEL, NOT_FINITE };
 
-/* `linearcore.surrogates.KernelIdentity`. */
-typedef struct {
-    int64_t base;
-    double tau, width, sharpness, tail_scale, factor;
-    double parameter[2];
-} surrogate;
-
 /* One call of lc_dense; `_dense.py` packs it. All fields have 8 bytes, so there is no padding. */
 typedef struct {
     surrogate phi;
@@ -37,13 +30,7 @@ typedef struct {
 /* `MIN_NORM` of `losses/_robust.py`. */
 #define MIN_NORM 1e-3
 
-#define REAL float
-#define EXP exp_float
-#define EXP_NEGATIVE exp_negative_float
-#define LOG1P log1p_float
-#define LOG logf
-#define SQRT sqrtf
-#define NAME(name) name##_f32
+#include "as_float.h"
 #include "surrogate.h"
 #define STORED float
 #define LOAD(x) (x)
@@ -63,21 +50,7 @@ typedef struct {
 #undef LOAD
 #undef STORE
 #undef ROWS
-#undef REAL
-#undef EXP
-#undef EXP_NEGATIVE
-#undef LOG1P
-#undef LOG
-#undef SQRT
-#undef NAME
-
-#define REAL double
-#define EXP exp
-#define EXP_NEGATIVE exp
-#define LOG1P log1p
-#define LOG log
-#define SQRT sqrt
-#define NAME(name) name##_f64
+#include "as_double.h"
 #include "surrogate.h"
 #define STORED double
 #define LOAD(x) (x)
