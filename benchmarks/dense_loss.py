@@ -1,10 +1,10 @@
 """Time of forward + backward of dense multi-class losses, compared with F.cross_entropy and F.multi_margin_loss.
 
 Every case first checks the gradient of our losses against the reference implementation in float64. Then all losses run in
-turn in one process, eager and compiled. The table shows medians, ratios to the eager F.cross_entropy of the same case, and
-the peak memory of a step, including its gradient.
+turn in one process, eager, and from a million scores on also with torch.compile. The table shows medians, ratios to the
+eager F.cross_entropy of the same case, and the peak memory of a step, including its gradient.
 
-    python benchmarks/dense_loss.py                                    # the committed CPU results
+    python benchmarks/dense_loss.py --threads 1,2                      # the committed CPU results
     python benchmarks/dense_loss.py --device cuda                      # shapes for an accelerator
     python benchmarks/dense_loss.py --shapes 4096x10 --seconds 1       # a quick test
 """
@@ -20,19 +20,28 @@ import torch.nn.functional as F
 
 import linearcore as lc
 from _harness import Contender, command, interleaved_medians, parsed, peak_bytes, show
+from linearcore.losses import robust_loss
 from linearcore.runtime import write_record
 
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
-SHAPES = {"cpu": "4096x10,4096x1000,512x32000", "cuda": "8192x32000,4096x128256"}
+SHAPES = {"cpu": "32x2,128x10,512x100,4096x1000,512x32000", "cuda": "8192x32000,4096x128256"}
 FORMS = ("pairwise", "centered", "logodds")
+#: From this many scores on the losses are also measured with torch.compile, whose own overhead is larger than a small step.
+COMPILED_FROM = 10**6
 RATIOS = {"× F.cross_entropy": "ratio_to_cross_entropy"}
 
 
 def losses() -> dict[str, Loss]:
     """Returns the losses by name; the first is the baseline of the ratios."""
     ours: dict[str, Loss] = {f"LC {form}": partial(lc.multiclass_loss, form=form) for form in FORMS}
-    return {"F.cross_entropy": F.cross_entropy, "F.multi_margin_loss": F.multi_margin_loss, **ours}
+    baselines: dict[str, Loss] = {"F.cross_entropy": F.cross_entropy, "F.multi_margin_loss": F.multi_margin_loss}
+    return baselines | ours | {"LC robust": robust_loss}
+
+
+def our_loss(name: str) -> Callable[..., torch.Tensor]:
+    """Returns our loss with this name, with the options of `multiclass_loss`."""
+    return robust_loss if name == "LC robust" else partial(lc.multiclass_loss, form=name.removeprefix("LC "))
 
 
 def check_against_reference(name: str, scores: torch.Tensor, target: torch.Tensor) -> float:
@@ -43,7 +52,7 @@ def check_against_reference(name: str, scores: torch.Tensor, target: torch.Tenso
 
     def gradient(values: torch.Tensor, backend: str) -> torch.Tensor:
         leaf = values.detach().requires_grad_()
-        lc.multiclass_loss(leaf, target, form=name.removeprefix("LC "), backend=backend).backward()
+        our_loss(name)(leaf, target, backend=backend).backward()
         return leaf.grad.double()
 
     exact = gradient(scores.double(), "reference")
@@ -62,7 +71,7 @@ def check_capturable(name: str, scores: torch.Tensor, target: torch.Tensor) -> N
 
     def step() -> None:
         leaf = scores.detach().requires_grad_()
-        lc.multiclass_loss(leaf, target, form=name.removeprefix("LC ")).backward()
+        our_loss(name)(leaf, target).backward()
 
     step()
     torch.cuda.set_sync_debug_mode("error")
@@ -86,7 +95,7 @@ def contenders(scores: torch.Tensor, target: torch.Tensor, *, compiled: bool) ->
     for name, loss in losses().items():
         try:
             step(loss)
-        except RuntimeError as error:  # F.multi_margin_loss has no half precision on some devices.
+        except (RuntimeError, ValueError) as error:  # Half precision on some devices; the robust loss of two classes.
             print(f"  skipped: {name}: {str(error).splitlines()[0]}", file=sys.stderr)
             continue
         steps[f"{name}, eager"] = Contender(partial(step, loss), reset)
@@ -96,28 +105,32 @@ def contenders(scores: torch.Tensor, target: torch.Tensor, *, compiled: bool) ->
     return steps
 
 
-def run_case(shape: tuple[int, int], dtype: torch.dtype, args: argparse.Namespace) -> dict[str, object]:
-    """Measures one shape and dtype."""
+def run_case(shape: tuple[int, int], dtype: torch.dtype, threads: int, args: argparse.Namespace) -> dict[str, object]:
+    """Measures one shape and dtype with this number of CPU threads."""
+    torch.set_num_threads(threads)
     generator = torch.Generator().manual_seed(args.seed)
     scores = (3 * torch.randn(shape, generator=generator)).to(args.device, dtype).requires_grad_()
     target = torch.randint(shape[1], shape[:1], generator=generator).to(args.device)
-    ours = [name for name in losses() if name.startswith("LC ")]
+    # The robust loss of two classes has no gradient.
+    ours = [name for name in losses() if name.startswith("LC ") and (name != "LC robust" or shape[1] > 2)]
     errors = {name: check_against_reference(name, scores, target) for name in ours}
     if args.device == "cuda":
         for name in ours:
             check_capturable(name, scores, target)
-    steps = contenders(scores, target, compiled=not args.no_compile)
-    medians = interleaved_medians(steps, args.device, seconds=args.seconds, least=args.least)
+    is_large = scores.numel() >= COMPILED_FROM
+    steps = contenders(scores, target, compiled=is_large and not args.no_compile)
+    medians = interleaved_medians(steps, args.device, seconds=args.seconds, least=args.least, settle=not is_large)
     reference = medians["F.cross_entropy, eager"]
     rows = {
         name: {
-            "median_ms": round(medians[name], 4),
+            "median_ms": round(medians[name], 5),
             "ratio_to_cross_entropy": round(medians[name] / reference, 3),
             "peak_mib": round(peak_bytes(contender, args.device) / 2**20, 2),
         }
         for name, contender in steps.items()
     }
-    return {"shape": list(shape), "dtype": str(dtype).removeprefix("torch."), "gradient_error": errors, "losses": rows}
+    name = str(dtype).removeprefix("torch.")
+    return {"shape": list(shape), "dtype": name, "threads": threads, "gradient_error": errors, "losses": rows}
 
 
 def main() -> None:
@@ -126,6 +139,10 @@ def main() -> None:
     parser.add_argument("--device", default="cpu", choices=tuple(SHAPES))
     parser.add_argument("--shapes", help="NxC, comma-separated; the default depends on the device")
     parser.add_argument("--dtypes", default="float32,bfloat16", help="comma-separated")
+    parser.add_argument(
+        "--threads", type=lambda text: [int(number) for number in text.split(",")], default=[torch.get_num_threads()],
+        help="numbers of CPU threads, comma-separated; the default is torch's",
+    )  # fmt: skip
     parser.add_argument("--seconds", type=float, default=20.0, help="seconds per case")
     parser.add_argument("--least", type=int, default=15, help="smallest number of rounds per case")
     parser.add_argument("--no-compile", action="store_true", help="skip torch.compile")
@@ -137,8 +154,10 @@ def main() -> None:
     cases = []
     for shape in shapes:
         for dtype in dtypes:
-            cases.append(run_case(shape, dtype, args))
-            show(f"{'×'.join(map(str, shape))}, {cases[-1]['dtype']}", cases[-1]["losses"], RATIOS)
+            for threads in args.threads:
+                cases.append(run_case(shape, dtype, threads, args))
+                title = f"{'×'.join(map(str, shape))}, {cases[-1]['dtype']}, threads: {threads}"
+                show(title, cases[-1]["losses"], RATIOS)
     out = args.out or Path(__file__).parent / "results" / f"dense_loss_{args.device}.json"
     settings = {key: value for key, value in vars(args).items() if key not in ("out", "seed")}
     write_record(out, command=command("dense_loss.py"), settings=settings, results=cases, seed=args.seed)

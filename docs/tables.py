@@ -129,16 +129,25 @@ def one_line(results: Any) -> Cells:
 
 pivot("one_line", "one_line", "loss", one_line)
 
-_DENSE = {"CE compiled": "F.cross_entropy, compiled", "logodds": "LC logodds, eager",
-          "logodds compiled": "LC logodds, compiled", "pairwise": "LC pairwise, eager",
-          "pairwise compiled": "LC pairwise, compiled", "centered": "LC centered, eager"}  # fmt: skip
-for _name in ("dense_loss_cpu", "dense_loss_cuda"):
-    listed(_name, _name, lambda results: results, {
-        "scores": "shape:shape", "dtype": "dtype", "CE, ms": "losses/F.cross_entropy, eager/median_ms:,.3g",
-        **{f"{label}, × CE": f"losses/{loss}/ratio_to_cross_entropy:.2f" for label, loss in _DENSE.items()},
+_DENSE = {"logodds": "LC logodds, eager", "pairwise": "LC pairwise, eager", "centered": "LC centered, eager"}
+_COMPILED = {"CE compiled": "F.cross_entropy, compiled", "logodds compiled": "LC logodds, compiled",
+             "pairwise compiled": "LC pairwise, compiled"}  # fmt: skip
+
+
+def dense_columns(threads: bool, losses: dict[str, str]) -> dict[str, str]:
+    """Columns of the time and memory of dense losses."""
+    return {
+        "scores": "shape:shape", "dtype": "dtype", **({"threads": "threads"} if threads else {}),
+        "CE, ms": "losses/F.cross_entropy, eager/median_ms:,.3g",
+        **{f"{label}, × CE": f"losses/{loss}/ratio_to_cross_entropy:.2f" for label, loss in losses.items()},
         "CE, peak MiB": "losses/F.cross_entropy, eager/peak_mib:,.1f",
         "logodds, peak MiB": "losses/LC logodds, eager/peak_mib:,.1f",
-    })  # fmt: skip
+    }  # fmt: skip
+
+
+listed("dense_loss_cpu", "dense_loss_cpu", lambda results: results,
+       dense_columns(True, _DENSE | {"robust": "LC robust, eager", "CE compiled": _COMPILED["CE compiled"]}))  # fmt: skip
+listed("dense_loss_cuda", "dense_loss_cuda", lambda results: results, dense_columns(False, _DENSE | _COMPILED))
 
 
 # ---- chains ----

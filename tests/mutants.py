@@ -1,4 +1,4 @@
-"""Does `make test` notice a fault? Breaks the library in forty places, one at a time, and runs the tests beside each.
+"""Does `make test` notice a fault? Breaks the library in fifty places, one at a time, and runs the tests beside each.
 
     python -m tests.mutants                   all of them, a minute or so for four
     python -m tests.mutants forms/_logodds    those whose file has this in its path
@@ -16,6 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 TARGETS = "laws/test_form_targets.py unit/losses/test_multiclass.py unit/losses/test_label_range.py unit/losses/baselines"
+COMPILED = "unit/kernels/test_compiled.py laws/test_form_backends.py laws/test_infinite_scores.py"
 BINARY = "unit/losses/test_binary.py laws/test_form_backends.py"
 FORMS = "unit/forms laws/test_form_backends.py laws/test_form_targets.py laws/test_forms.py unit/losses/test_multiclass.py"
 KERNELS, STRUCTURED = "unit/kernels laws/test_heads.py", "unit/structured"
@@ -42,6 +43,13 @@ MUTANTS = (
     ("forms/_labels.py", "weights * (1 - self.smoothing) + self.smoothing", "weights + self.smoothing", FORMS),
     ("forms/_rows.py", "overwrite = block.dtype != scores.dtype  # A cast", "overwrite = True  # A cast", FORMS),
     ("kernels/_binary.py", "surrogate._derivative, scores) - _product", "surrogate._derivative, scores) + _product", BINARY),
+    ("kernels/compiled/rows.h", "(v != y) & (v < n)", "v < n", COMPILED),
+    ("kernels/compiled/rows.h", "-factor * slopes / (REAL)n : 0", "0 : 0", COMPILED),
+    ("kernels/compiled/rows.h", "length < 0 ? 0 : slope * s[y]", "slope * s[y]", COMPILED),
+    ("kernels/compiled/surrogate.h", "x * (z > end ? 1 + (z - end) : 1)", "x", COMPILED),
+    ("kernels/compiled/dense.c", "is_counted & ((uint64_t)", "0 & ((uint64_t)", COMPILED),
+    ("kernels/compiled/elements.h", "negative.slope - t[i] * positive", "negative.slope + t[i] * positive", COMPILED),
+    ("kernels/compiled/_gradient.py", "elif grad_output.item() != 1:", "elif False:", COMPILED),
     ("kernels/_local.py", "ends.t(), alpha=-1)", "ends.t(), alpha=0)", KERNELS),
     ("kernels/_local.py", "target[sites.after(tags)].masked_fill(is_last, 0.0)", "target[sites.after(tags)]", KERNELS),
     ("kernels/_partition.py", "not is_captured and not bool(is_exact)", "False", KERNELS),
@@ -86,6 +94,13 @@ def first_failure(tree: Path, where: str, *, slow: bool) -> str | None:
     return failed[0].split(" ", 2)[1] if failed else None
 
 
+def write(file: Path, text: str) -> None:
+    """Writes a file of the library, and compiles it if it is C."""
+    file.write_text(text, "utf-8")
+    if file.suffix in (".c", ".h"):
+        subprocess.run([sys.executable, str(file.with_name("build.py"))], check=True)
+
+
 def main(words: list[str]) -> int:
     slow, wanted = "--slow" in words, [word for word in words if word != "--slow"]
     unnoticed = 0
@@ -104,9 +119,9 @@ def main(words: list[str]) -> int:
                 print(f"not there  {name}: {old}; put in what the file says now", flush=True)
                 unnoticed += 1
                 continue
-            file.write_text(text.replace(old, new, 1), "utf-8")
+            write(file, text.replace(old, new, 1))
             failed = first_failure(tree, where, slow=slow)
-            file.write_text(text, "utf-8")
+            write(file, text)
             unnoticed += failed is None
             print(f"{'noticed   ' if failed else 'UNNOTICED '} {name}: {old.strip()[:60]}  {failed or ''}", flush=True)
     return 1 if unnoticed else 0

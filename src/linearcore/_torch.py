@@ -58,7 +58,9 @@ def is_plain(tensor: Tensor) -> bool:
 
     Kernels may then read its memory. Takes less than a microsecond.
     """
-    return tensor.is_cpu and not _is_symbolic(tensor) and getattr(forward_ad, "_current_level", 0) < 0
+    if not tensor.is_cpu or getattr(forward_ad, "_current_level", 0) >= 0:
+        return False
+    return not _is_symbolic(tensor)
 
 
 def openmp_parallel() -> ctypes.c_void_p | None:

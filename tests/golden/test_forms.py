@@ -20,7 +20,7 @@ Real = mp.mpf
 
 FORMS = {"pairwise": Pairwise(normalize=False), "centered": Centered(normalize=False), "logodds": LogOdds()}
 every_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
-both_backends = pytest.mark.parametrize("backend", ("reference", "eager"))
+both_backends = pytest.mark.parametrize("backend", ("reference", "eager", "auto"))
 
 
 def every_label(phi: Surrogate, form: Form, scores: list[float], dtype: torch.dtype, backend: str = "auto"):

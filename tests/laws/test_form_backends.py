@@ -1,4 +1,4 @@
-"""How a loss is computed is no part of its meaning: the eager backend against the reference, for every pair.
+"""How a loss is computed is no part of its meaning: eager and compiled backends against the reference, for every pair.
 
 Laws: the same value and the same gradient for hard and soft targets, margins and missing classes, for any upstream
 gradient; gradcheck and gradgradcheck for both; no host synchronisation, shown by running everything on the meta device,
@@ -33,9 +33,9 @@ every_target = pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS.k
 
 
 def both(scores: Tensor, target: Tensor, upstream: Tensor, **options: object) -> list[tuple[Tensor, Tensor]]:
-    """(losses, gradient) of the reference and of the eager backend."""
+    """(losses, gradient) of the reference, of the eager backend, and of "auto", which is compiled where it can be."""
     results = []
-    for backend in ("reference", "eager"):
+    for backend in ("reference", "eager", "auto"):
         leaf = scores.clone().requires_grad_()
         losses = multiclass_loss(leaf, target, reduction="none", backend=backend, **options)
         results.append((losses.detach(), *torch.autograd.grad(losses, leaf, upstream)))
@@ -43,8 +43,9 @@ def both(scores: Tensor, target: Tensor, upstream: Tensor, **options: object) ->
 
 
 def same(results: list[tuple[Tensor, Tensor]]) -> None:
-    for reference, eager in zip(*results, strict=True):
-        torch.testing.assert_close(eager, reference, rtol=1e-12, atol=1e-13)
+    for reference, *others in zip(*results, strict=True):
+        for other in others:
+            torch.testing.assert_close(other, reference, rtol=1e-12, atol=1e-13)
 
 
 @every_pair

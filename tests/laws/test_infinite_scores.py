@@ -50,10 +50,12 @@ def elr(scores: Tensor, target: Tensor, **options: object) -> Tensor:
 LOSSES: dict[str, Callable[..., Tensor]] = {
     f"{form}-{backend}-{name}": functools.partial(multiclass_loss, form=form, backend=backend, surrogate=surrogate)
     for form in ("pairwise", "centered", "logodds")
-    for backend in ("reference", "eager")
+    for backend in ("reference", "eager", "auto")
     for name, surrogate in {"core": LinearCore(), "hinge": Hinge(), "exponential": Exponential()}.items()
 }
-LOSSES |= {f"robust-{backend}": functools.partial(robust_loss, backend=backend) for backend in ("reference", "eager")}
+LOSSES |= {
+    f"robust-{backend}": functools.partial(robust_loss, backend=backend) for backend in ("reference", "eager", "auto")
+}
 LOSSES |= {name: baseline for name, baseline in BASELINES.items()} | {"elr": elr}
 
 TARGETS = {
@@ -101,7 +103,7 @@ def test_a_masked_class_without_class_weight_is_no_label() -> None:
 
 
 @pytest.mark.parametrize("surrogate", (LinearCore(), Hinge(), Exponential()), ids=str)
-@pytest.mark.parametrize("backend", ("reference", "eager"))
+@pytest.mark.parametrize("backend", ("reference", "eager", "auto"))
 @pytest.mark.parametrize("score", (INF, -INF, NAN))
 def test_binary_scores_are_finite(surrogate: Surrogate, backend: str, score: float) -> None:
     scores = torch.tensor([0.5, score, -1.0])

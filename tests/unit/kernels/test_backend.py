@@ -1,4 +1,4 @@
-"""Which backend "auto" is: eager in eager mode, the reference wherever something must see the operations themselves."""
+"""Which backend "auto" is: compiled or eager in eager mode, the reference wherever something must see the operations."""
 
 import pytest
 import torch
@@ -7,7 +7,7 @@ from torch.autograd import forward_ad
 
 import linearcore.kernels._binary as binary_module
 import linearcore.losses._multiclass as multiclass_module
-from linearcore import binary_loss, multiclass_loss
+from linearcore import Hinge, binary_loss, multiclass_loss
 from linearcore.kernels import BACKENDS, is_differentiated, resolve_backend
 
 SCORES = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
@@ -39,13 +39,13 @@ def yes_no(scores: Tensor, **options: object) -> Tensor:
 both_losses = pytest.mark.parametrize("loss", (multi, yes_no), ids=("multiclass", "binary"))
 
 
-@both_losses
-def test_auto_is_eager_in_eager_mode(loss, chosen: list[str]) -> None:
-    loss(SCORES.clone().requires_grad_()).backward()
-    loss(SCORES)
-    with torch.no_grad():
-        loss(SCORES)
-    assert chosen == ["eager"] * 3
+def test_auto_is_compiled_for_rows_and_eager_for_what_is_not_compiled(chosen: list[str]) -> None:
+    multi(SCORES.clone().requires_grad_(), reduction="none").sum().backward()
+    multi(SCORES, reduction="none")
+    multi(SCORES, surrogate=Hinge())
+    multi(SCORES.half())
+    yes_no(SCORES, reduction="none")
+    assert chosen == ["compiled", "compiled", "eager", "eager", "eager"]
 
 
 @both_losses
@@ -53,7 +53,16 @@ def test_auto_is_eager_in_eager_mode(loss, chosen: list[str]) -> None:
 def test_a_named_backend_is_taken(loss, backend: str, chosen: list[str]) -> None:
     loss(SCORES, backend=backend)
     assert chosen == [backend]
-    assert set(BACKENDS) == {"auto", "reference", "eager", "fused"}
+    assert set(BACKENDS) == {"auto", "reference", "eager", "compiled", "fused"}
+
+
+@pytest.mark.parametrize(
+    "options", ({"surrogate": Hinge()}, {"label_smoothing": 0.1}, {"class_margin": torch.ones(3)}), ids=str
+)
+def test_compiled_is_refused_where_there_is_no_kernel(options: dict[str, object]) -> None:
+    assert multi(SCORES, backend="compiled") == multi(SCORES)
+    with pytest.raises(ValueError, match="`backend` must have compiled kernels for this loss and these scores"):
+        multi(SCORES, backend="compiled", **options)
 
 
 @both_losses
@@ -120,7 +129,7 @@ def test_auto_is_the_reference_for_binary_targets_and_weights(name: str, chosen:
 def test_sample_weights_do_not_need_the_reference(chosen: list[str]) -> None:
     weight = torch.ones(4, requires_grad=True)
     multi(SCORES, sample_weight=weight).backward()
-    assert weight.grad is not None and chosen == ["eager"]
+    assert weight.grad is not None and chosen == ["compiled"]
 
 
 def test_is_differentiated() -> None:

@@ -347,7 +347,7 @@ def test_long_chains_lose_no_digits() -> None:
 
 
 def test_unknown_backend() -> None:
-    with pytest.raises(ValueError, match=r"^`backend` must be one of 'auto', 'reference', 'eager', 'fused', got 'fast'"):
+    with pytest.raises(ValueError, match=r"^`backend` must be one of 'auto', .*, got 'fast'"):
         log_partition(*random_case(0, 1, 1, 1), "fast")
 
 

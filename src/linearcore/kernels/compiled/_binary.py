@@ -40,7 +40,7 @@ def compiled_binary_loss(
     scale = 1 / scores.numel() if reduction == "mean" else 1.0
 
     def compute(scores: Tensor, target: Tensor, gradient: Tensor | None) -> Tensor | None:
-        loss = torch.empty((), dtype=scores.dtype)
+        loss = scores.new_empty(())
         pointers = scores.data_ptr(), target.data_ptr()
         outputs = loss.data_ptr(), 0 if gradient is None else gradient.data_ptr()
         sizes = kind, scores.numel(), _DTYPES[scores.dtype]

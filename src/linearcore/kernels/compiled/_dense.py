@@ -81,10 +81,9 @@ def compiled_loss(
     """
     if code is None or type(scores) is not Tensor or type(target) is not Tensor or type(ignore_index) is not int:
         return None
-    if target.dtype != torch.int64 or reduction not in ("sum", "mean") or not can_compile(scores):
+    if reduction not in ("sum", "mean") or not can_compile(scores) or not scores.is_contiguous():
         return None
-    is_dense = target.is_cpu and target.is_contiguous() and scores.is_contiguous()
-    if not is_dense or target.dim() != 1 or len(target) != len(scores):
+    if target.dtype != torch.int64 or target.shape != scores.shape[:1] or not (target.is_cpu and target.is_contiguous()):
         return None
     if scores.dtype == torch.bfloat16 and torch.is_autocast_enabled("cpu"):
         return None  # The result would be float32.
@@ -110,12 +109,13 @@ def _apply(
     if function is None:
         return None
 
+    size = target.shape if reduction == "none" else ()
+    options = *scores.shape, ignore_index, _DTYPES[scores.dtype], _REDUCTIONS[reduction]
+
     def compute(scores: Tensor, target: Tensor, gradient: Tensor | None) -> Tensor | None:
-        losses = torch.empty(target.shape if reduction == "none" else (), dtype=scores.dtype)
-        pointers = scores.data_ptr(), target.data_ptr()
-        options = ignore_index, _DTYPES[scores.dtype], _REDUCTIONS[reduction]
+        losses = scores.new_empty(size)
         outputs = losses.data_ptr(), 0 if gradient is None else gradient.data_ptr()
-        call = _CALL.pack(*pointers, *scores.shape, *options, *outputs, torch.get_num_threads())
+        call = _CALL.pack(scores.data_ptr(), target.data_ptr(), *options, *outputs, torch.get_num_threads())
         return losses if function(packed + call) == 0 else None
 
     return with_gradient(compute, reference, scores, target)

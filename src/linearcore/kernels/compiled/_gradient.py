@@ -46,13 +46,14 @@ class _WithGradient(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
-        scores, target = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            (gradient,) = torch.autograd.grad(ctx.reference(scores, target), scores, grad_output, create_graph=True)
-            return gradient, None, None, None
         # The gradient is released, so that autograd need not copy it; a second backward pass computes it again.
         gradient, ctx.gradient = ctx.gradient, None
+        if torch.is_grad_enabled():
+            scores, target = ctx.saved_tensors
+            (gradient,) = torch.autograd.grad(ctx.reference(scores, target), scores, grad_output, create_graph=True)
+            return gradient, None, None, None
         if gradient is None:
+            scores, target = ctx.saved_tensors
             gradient = torch.empty_like(scores)
             ctx.kernel(scores, target, gradient)
         if grad_output.dim() > 0:

@@ -36,7 +36,7 @@ INLINE int64_t num_chunks(int64_t num_rows, int64_t row_size, int64_t threads, i
     return chunks > 1 ? chunks : 1;
 }
 
-/* e^x for x ≤ 0 within 2 ulp, at least e^−87.3 = 1e-38. Has no branches, so that loops over it are vectorised. */
+/* e^x for x ≤ 0 within 2 ulp; 0 below −87.3, e^x = 1e-38. Has no branches, so that loops over it are vectorised. */
 INLINE float exp_negative_float(float x) {
     const float clamped = x > -87.3f ? x : -87.3f;
     const union {
@@ -56,7 +56,7 @@ INLINE float exp_negative_float(float x) {
         int32_t bits;
         float number;
     } power = {(int32_t)((uint32_t)shifted.bits << 23) + 0x3f800000};
-    return p * power.number;
+    return x > -87.3f ? p * power.number : 0.0f;
 }
 
 /* e^x; inf above 88. */

@@ -1,12 +1,13 @@
 /* Elements of a binary loss in REAL. Included once for each. */
 
-/* Returns the sum of the losses of a block of n elements, NaN if a score is infinite; writes their gradient. */
+/* Returns the sum of the losses of a block of n elements; writes their gradient. An infinite score has φ = ∞ on one side, so
+   that the sum is infinite or NaN. */
 INLINE REAL NAME(block_base)(const int base, const NAME(phi) * phi, const REAL *h, const REAL *t, int32_t n, REAL scale, REAL *g) {
     REAL total = 0;
 #pragma omp simd reduction(+ : total)
     for (int32_t i = 0; i < n; i++) {
         const NAME(pair) positive = NAME(evaluate)(base, phi, h[i], 0), negative = NAME(evaluate)(base, phi, 0, h[i]);
-        total += t[i] * positive.value + (1 - t[i]) * negative.value + h[i] * 0;
+        total += t[i] * positive.value + (1 - t[i]) * negative.value;
         g[i] = scale * ((1 - t[i]) * negative.slope - t[i] * positive.slope);
     }
     return total;
