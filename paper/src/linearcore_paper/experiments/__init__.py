@@ -6,6 +6,7 @@ from linearcore_paper.runner import Experiment
 
 _FOLDERS = (
     "surrogates",
+    "statements",
     "rates",
     "thresholds",
     "vanishing_core",
