@@ -136,10 +136,11 @@ def _alt(limits: list[dict[str, Any]]) -> str:
     return (
         "Four panels. First, 0-1 regret against surrogate regret on log axes for the two-sided logistic surrogate with τ "
         "from 0.1 to 1e-5 and the logistic loss: as τ falls the curves bend from slope 1 to slope one half and become "
-        "parallel to the logistic loss. Second, local slopes of the one-sided surrogates against δ: each curve falls from 1 to one half, passing two thirds near δ = τ/4, so τ = 1e-5 has slope one half over the whole "
-        "range, like the logistic loss. Third, the measured crossover divided by the predicted one against τ, for three "
-        "bases and both sides: all tend to 1 as τ falls. Fourth, local slopes without a core: logistic, exponential and "
-        f"truncated quadratic tend to 0.50, quartic and gamma to {flat}."
+        "parallel to the logistic loss. Second, local slopes of the one-sided surrogates against δ: each curve falls from 1 "
+        "to one half, passing two thirds near δ = τ/4, so τ = 1e-5 has slope one half over the whole range, like the "
+        "logistic loss. Third, the measured crossover divided by the predicted one against τ, for three bases and both "
+        "sides: all tend to 1 as τ falls. Fourth, local slopes without a core: logistic, exponential and truncated "
+        f"quadratic tend to 0.50, quartic and gamma to {flat}."
     )
 
 
