@@ -36,6 +36,7 @@ fig:gradient_invariance_hist Figure 5
 - Section 5
 thm:bound-struct Theorem 5.1
 - Remark 5.2
+- Section 5.3
 fig:optimization_trajectories Figure 6
 alg:struct_sgd Algorithm 1
 thm:variance_bound Theorem 5.3
@@ -64,6 +65,7 @@ CHEAP = [
     "gradients",
     "counterexample",
     "optimization",
+    "optimization-rates",
 ]
 
 

@@ -16,6 +16,7 @@ _FOLDERS = (
     "noise",
     "gradient_histogram",
     "optimization",
+    "optimization_rates",
     "convergence",
     "scalability",
     "tagging",

@@ -62,6 +62,13 @@ ITEMS: tuple[Item, ...] = (
         "Linear bounds instead of square-root bounds in all three settings",
         (("counterexample", "Theorem 4.1"), ("counterexample", "Theorem 5.1"), ("statements", "Theorem 3.4")),
     ),
+    Item(
+        "Section 5.3",
+        "",
+        "Rates O(1/T) and O(1/T²) of gradient methods, O(1/√T) for the hinge",
+        (("optimization-rates", "rate O("), ("optimization-rates", "C1 and therefore")),
+        ("q",),
+    ),
     Item("Figure 6", "fig:optimization_trajectories", "Steps of a fixed size", (("optimization", ""),)),
     Item(
         "Algorithm 1",
