@@ -52,7 +52,8 @@ def _rate(rates: list[dict[str, Any]], method: str, theory: float, claim: str) -
         paper=f"O(1/T{'²' if theory == 2 else ''}), because they are C1",
         ours=f"slowest exponent {format_range(exponents, '.2f')} for {len(cores)} surrogates with finite sup φ''; the "
         f"excess is at most {share:.2f} of the guarantee. The core attains the rate: on a tie with bias t a step moves the "
-        f"score by ηt. The logistic loss is curved there and faster than every power of T (without noise {slowest(fast[0]):.2f})",
+        "score by ηt. The logistic loss is curved there and faster than every power of T; its slowest exponent, without "
+        f"noise, is {slowest(fast[0]):.2f}",
         verdict=verdict(holds, LIPSCHITZ),
         correction=LIPSCHITZ,
     )
@@ -148,8 +149,8 @@ def _bounds(data: dict[str, Any], laws: dict[str, Any]) -> Claim:
         wins.append(pairs[1][0] < pairs[1][1])
         (core_steps, logistic_steps), (core_samples, logistic_samples) = pairs
         texts.append(
-            f"{data['laws'][law]}: {core_steps:.3f} against {logistic_steps:.3f} after all steps, {core_samples:.3f} "
-            f"against {logistic_samples:.3f} with all samples"
+            f"{data['laws'][law]}: {core_steps:.2g} against {logistic_steps:.2g} after all steps, {core_samples:.2g} "
+            f"against {logistic_samples:.2g} with all samples"
         )
     return Claim(
         claim="With the same samples the linear core has the smaller bound on the 0-1 excess",

@@ -37,7 +37,7 @@ LAWS: dict[str, tuple[str, Callable[[Tensor], Tensor]]] = {
 CONDITION, ANGLE = 100.0, 1.0
 #: Step sizes, as multiples of 1/L for smooth losses and of 1/√k for the hinge; the best
 #: one counts.
-MULTIPLES = tuple(2 ** (power / 2) for power in range(12))
+MULTIPLES = tuple(2 ** (power / 2) for power in range(16))
 #: The 0-1 excess that a run must reach.
 TARGET = 0.01
 #: Number of features in the curves against samples.
