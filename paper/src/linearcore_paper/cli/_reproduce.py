@@ -46,8 +46,8 @@ def reproduce(
         bool,
         typer.Option(
             "--report",
-            help="Write one HTML report. It shows the results in OUT, and the package's records where OUT has no run at paper "
-            "scale.",
+            help="Write one HTML report. It shows the results in OUT, and the package's records where OUT has no run at "
+            "paper scale.",
         ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
