@@ -402,6 +402,27 @@ listed("u", "corrections", lambda results: (
     {"label": label, **results["u"]["rows"][key]} for key, label in _ORIGIN.items()
 ), {"surrogate": "label", "φ'(0)": "slope:.2f", "φ''(0)": "curvature:.2f", "T(t)/t": "T_over_t:.4f",
     "T(t)/t²": "T_over_t_squared:.4f", "predicted": "predicted:.4f"})  # fmt: skip
+listed("optimization_rates", "optimization-rates", lambda results: results["data"]["rates"], {
+    "surrogate": "label", "sup φ''": "smoothness:.3g",
+    "GD, ties": "gradient/ties:.2f", "GD, no noise": "gradient/separable:.2f",
+    "Nesterov, ties": "nesterov/ties:.2f", "Nesterov, no noise": "nesterov/separable:.2f",
+    "factor, λ = 0.1": "gradient/factor:.3f", "theory": "gradient/factor_of_theory:.3f",
+})  # fmt: skip
+listed("optimization_steep", "optimization-rates", lambda results: results["data"]["steep"], {
+    "surrogate": "label", "step size 1": "fails_from/0:.3g", "0.1": "fails_from/1:.3g", "0.01": "fails_from/2:.3g",
+})  # fmt: skip
+
+
+def end_to_end(results: Any) -> Cells:
+    """Steps to a small 0-1 excess, and excess and bound with the most samples, by loss and law of noise."""
+    for row in results["data"]["end_to_end"]:
+        law, samples = results["data"]["laws"][row["law"]], row["samples"]
+        yield row["label"], f"steps, {law}", cell(row["steps"]["reached"])
+        yield row["label"], f"excess, {law}", f"{samples['excess'][-1]:.2g} ± {samples['error'][-1]:.1g}"
+        yield row["label"], f"bound, {law}", cell(samples["bound"][-1], ".2g")
+
+
+pivot("optimization_end_to_end", "optimization-rates", "loss", end_to_end)
 _METRICS = {"hamming": "Hamming", "aligned_bigrams": "aligned pairs of labels", "count_kernel": "count kernel of pairs",
             "clipped_bigrams": "clipped count of pairs", "f1": "F1 of label 1", "bleu": "BLEU, 1- and 2-grams"}  # fmt: skip
 pivot("w", "corrections", "metric", lambda results: (

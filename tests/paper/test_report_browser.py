@@ -16,7 +16,9 @@ import pytest
 
 from linearcore import LinearCore
 from linearcore.analysis import transform
+from linearcore_paper.experiments import EXPERIMENTS
 from linearcore_paper.report import write_report
+from linearcore_paper.report.items import ITEMS
 from tests.paper.test_report import fake_results
 
 selenium = pytest.importorskip("selenium", reason="selenium drives the browser; it comes with linearcore[test]")
@@ -142,6 +144,17 @@ def test_page_loads_without_a_word_and_without_loading_anything(tab):
     assert tab.get_log("browser") == []
     assert tab.execute_script("return performance.getEntriesByType('resource').length") == 0
     assert tab.title == "linearcore: reproduction of the paper"
+
+
+def test_every_item_of_the_paper_has_a_visible_row_with_verdict_number_and_command(tab):
+    rows = tab.find_elements("css selector", "#items tbody tr")
+    cells = [[cell.text for cell in row.find_elements("css selector", "td")] for row in rows]
+    assert [item.splitlines()[0] for item, *_ in cells] == [item.name for item in ITEMS]
+    for item, (_, verdict, result, command) in zip(ITEMS, cells, strict=True):
+        if item.checks[0][0] in EXPERIMENTS:
+            assert re.search("hold", verdict) and re.search(r"\d", result) and command.startswith("linearcore reproduce ")
+        else:
+            assert verdict.startswith("next")
 
 
 @pytest.mark.parametrize(("base", "sides"), list(product(BASES, (1, 2))))

@@ -156,7 +156,7 @@ def test_letters_are_explained_where_there_are_any(folder, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["nope"], "unknown experiment nope; known: surrogates, rates, thresholds"),
+        (["nope"], "unknown experiment nope; known: surrogates, statements, rates"),
         (["rates", "nope", "neither"], "unknown experiment nope, neither; known: "),
         ([], "name an experiment or pass --all; known: surrogates"),
         (["rates", "--scale", "huge"], "`scale` must be one of 'smoke', 'paper', got 'huge'"),

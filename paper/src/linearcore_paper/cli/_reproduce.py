@@ -42,7 +42,14 @@ def reproduce(
             "and short parts always run one at a time.",
         ),
     ] = 1,
-    report: Annotated[bool, typer.Option("--report", help="Write one HTML report about all results in OUT.")] = False,
+    report: Annotated[
+        bool,
+        typer.Option(
+            "--report",
+            help="Write one HTML report. It shows the results in OUT, and the package's records where OUT has no run at "
+            "paper scale.",
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Reproduce the paper's figures and tables and check each claim.

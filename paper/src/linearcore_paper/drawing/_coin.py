@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def draw_regrets(axes: "Axes", lines: Sequence[Line], title: str, *, wide: float = 1.8) -> None:
-    """Draws 0-1 regret against surrogate regret on log axes, with reference lines of slope 1 and ½."""
+def draw_regrets(axes: "Axes", lines: Sequence[Line], title: str, *, wide: float = 1.8, steep_from: float = 1.5e-6) -> None:
+    """Draws 0-1 regret against surrogate regret on log axes, with reference lines of slope 1, from `steep_from`, and ½."""
     axes.set(xscale="log", yscale="log", xlim=(1e-8, 2.0), ylim=(1.2e-4, 0.4))
-    for (x, y), slope, text in (((1.5e-6, 2e-4), 1.0, "slope 1 "), ((3e-8, 1e-3), 0.5, "slope ½ ")):
+    for (x, y), slope, text in (((steep_from, 2e-4), 1.0, "slope 1 "), ((3e-8, 1e-3), 0.5, "slope ½ ")):
         end = (x * 15 ** (1 / slope), y * 15)
         axes.plot((x, end[0]), (y, end[1]), ":", color=FAINT, linewidth=1.2)
         # The steep line is below the flat one, so its label is at its lower end.

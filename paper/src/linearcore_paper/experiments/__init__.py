@@ -6,6 +6,7 @@ from linearcore_paper.runner import Experiment
 
 _FOLDERS = (
     "surrogates",
+    "statements",
     "rates",
     "thresholds",
     "vanishing_core",
@@ -15,6 +16,7 @@ _FOLDERS = (
     "noise",
     "gradient_histogram",
     "optimization",
+    "optimization_rates",
     "convergence",
     "scalability",
     "tagging",

@@ -12,9 +12,10 @@ from linearcore_paper.report._evidence import LIVE
 from linearcore_paper.report._evidence_table import Evidence
 from linearcore_paper.report._facts import ASSETS, CLASSES, asset, explorer_facts
 from linearcore_paper.report._figures import figure_markup
-from linearcore_paper.report._results import Experiment, format_value, read_experiments
+from linearcore_paper.report._item_rows import item_rows
+from linearcore_paper.report._results import Experiment, Tally, format_value, read_experiments, tally
 from linearcore_paper.report.corrections import CORRECTIONS, Correction
-from linearcore_paper.runner import VERDICTS, Claim, Verdict, results_folder
+from linearcore_paper.runner import Claim, Verdict
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -23,8 +24,8 @@ PAGE = "report.html"
 
 #: In a result with more characters, all but the first sentence is collapsed.
 MAX_SHOWN = 400
-#: From best to worst; the contents show the worst verdict of an experiment.
-_ORDER: tuple[Verdict, ...] = ("holds", "not run", "not judged", "holds with a correction", "does not hold")
+#: A small run may leave these; they are no evidence for or against a correction.
+_NO_VERDICT: tuple[Verdict, ...] = ("not judged", "not run")
 #: Icons of the verdicts.
 _ICONS: dict[Verdict, str] = {
     "holds": "holds",
@@ -37,20 +38,40 @@ _ICONS: dict[Verdict, str] = {
 
 @dataclass(frozen=True)
 class _Section:
-    """An experiment with its figure."""
+    """An experiment with its figure. Claims of the paper and our own are in separate tables and tallies."""
 
     experiment: Experiment
     figure: str | None
 
     @property
-    def rows(self) -> list[tuple[str | None, Claim]]:
-        """The claims without a source, because they are below the heading of their experiment."""
-        return [(None, claim) for claim in self.experiment.claims]
+    def groups(self) -> list[tuple[str, list[tuple[None, Claim]], Tally]]:
+        """Heading, rows and tally of the paper's claims and of our own; the rows are below their experiment's heading."""
+        both = (("Claims of the paper", False), ("Our own claims", True))
+        found = [(heading, self.experiment.claims_of(ours)) for heading, ours in both]
+        return [(heading, [(None, claim) for claim in claims], tally(claims)) for heading, claims in found if claims]
 
     @property
-    def summary(self) -> Verdict:
-        """The worst verdict."""
-        return max(self.experiment.verdicts, key=_ORDER.index, default="not run")
+    def tally(self) -> Tally:
+        """Verdicts on the claims of the paper."""
+        return tally(self.experiment.claims_of(ours=False)) if self.experiment.was_run else (("not run", 1),)
+
+    @property
+    def small_rows(self) -> list[tuple[None, Claim]]:
+        """Claims of the run at smoke scale, if the section shows the shipped record."""
+        small = self.experiment.small
+        return [(None, claim) for claim in small.claims] if small else []
+
+    @property
+    def agreement(self) -> str:
+        """How many verdicts of the run at smoke scale are those of the shipped record, claim by claim."""
+        pairs = [
+            (claim.verdict, shipped.verdict)
+            for (_, claim), shipped in zip(self.small_rows, self.experiment.claims, strict=False)
+        ]
+        judged = [pair for pair in pairs if pair[0] not in _NO_VERDICT]
+        waits = len(pairs) - len(judged)
+        same = f"{sum(ours == theirs for ours, theirs in judged)} of {len(judged)} verdicts are the same"
+        return ", ".join(([same] if judged else []) + ([f"{waits} claims need scale paper"] if waits else []))
 
 
 @dataclass(frozen=True)
@@ -74,8 +95,8 @@ class _Machine:
 def write_report(out_dir: Path) -> Path:
     """Writes OUT/report.html from the results in OUT, and returns its path.
 
-    The page is self-contained: it loads no other files, and its content security policy forbids it. Experiments without
-    results are shown as not run.
+    Where OUT has no run at paper scale, the page shows the record that the package ships, and a run at smoke scale below
+    it. The page is self-contained: it loads no other files, and its content security policy forbids it.
 
     Args:
         out_dir: the folder of `linearcore reproduce --out`.
@@ -89,7 +110,7 @@ def write_report(out_dir: Path) -> Path:
     if not out_dir.is_dir():
         raise ValueError(complaint("out_dir", "be a folder with results", out_dir, "run `linearcore reproduce` first"))
     experiments = read_experiments(out_dir)
-    sections = tuple(_Section(experiment, _figure(out_dir, experiment)) for experiment in experiments)
+    sections = tuple(_Section(experiment, _figure(experiment)) for experiment in experiments)
     page = out_dir / PAGE
     temporary = page.with_name(f".{PAGE}.{os.getpid()}")
     try:
@@ -100,9 +121,8 @@ def write_report(out_dir: Path) -> Path:
     return page
 
 
-def _figure(out_dir: Path, experiment: Experiment) -> str | None:
-    name = experiment.entry.name
-    return figure_markup(results_folder(out_dir, name), name, experiment.alt) if experiment.was_run else None
+def _figure(experiment: Experiment) -> str | None:
+    return figure_markup(experiment.folder, experiment.entry.name, experiment.alt) if experiment.folder else None
 
 
 def _render(sections: tuple[_Section, ...]) -> str:
@@ -117,15 +137,19 @@ def _render(sections: tuple[_Section, ...]) -> str:
     )
     jinja.filters |= {"prose": _prose, "split_long": _split_long}
     experiments = tuple(section.experiment for section in sections)
-    verdicts = [verdict for experiment in experiments for verdict in experiment.verdicts]
     facts = explorer_facts()
     bases = "".join(["window.linearcoreBases = {};\n", *(asset(f"bases/{name}.js") for name in facts["bases"])])
     return jinja.get_template("report.html.j2").render(
         style=asset("report.css"),
         scripts=[bases, *(asset(f"{name}.js") for name in ("page", "surrogate", "plot", "explorer"))],
         sections=sections,
-        counts=[(verdict, verdicts.count(verdict)) for verdict in VERDICTS],
-        ran=sum(experiment.was_run for experiment in experiments),
+        tallies=[
+            (heading, tally(claim for experiment in experiments for claim in experiment.claims_of(ours)))
+            for heading, ours in (("Claims of the paper", False), ("Our own claims", True))
+        ],
+        items=item_rows(experiments),
+        ran=sum(experiment.was_run and not experiment.is_shipped for experiment in experiments),
+        shipped=sum(experiment.is_shipped for experiment in experiments),
         titles={experiment.entry.name: experiment.entry.title for experiment in experiments},
         corrections=[_correction_view(correction, experiments) for correction in CORRECTIONS],
         machines=_machines(experiments),
@@ -160,7 +184,7 @@ def _correction_view(correction: Correction, experiments: tuple[Experiment, ...]
         (experiment.entry.name, claim)
         for experiment in experiments
         for claim in experiment.claims
-        if claim.correction == correction.letter
+        if claim.correction == correction.letter and claim.verdict not in _NO_VERDICT
     )
     was_run = {experiment.entry.name: experiment.was_run for experiment in experiments}
     compute_table = LIVE.get(correction.letter)

@@ -1,14 +1,24 @@
-"""Reads the results of the experiments; an error names the damaged file."""
+"""Reads the results of the experiments; an error names the damaged file.
+
+A run at paper scale in the given folder is shown first, then the record that the package ships, which is at paper scale as
+well, then a run at smoke scale. Verdicts of a small run never replace those of a full one.
+"""
 
 import json
 import math
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from linearcore.runtime import complaint
+from linearcore_paper import experiments
 from linearcore_paper.experiments import EXPERIMENTS
-from linearcore_paper.runner import Claim, ResultsFile, Verdict
+from linearcore_paper.runner import VERDICTS, Claim, ResultsFile, Verdict
+
+#: Folder of the records that the package ships.
+SHIPPED = Path(experiments.__file__).parent
 
 
 @dataclass(frozen=True)
@@ -43,20 +53,54 @@ _ADVICE = "run the experiment again, or delete its folder"
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment with its results; one that was not run has no claims and no environment."""
+    """An experiment with its results; one that was not run has no claims and no environment.
+
+    Attributes:
+        entry: its description.
+        claims: its claims.
+        alt: alternative text of its figure.
+        folder: folder of its results file and figure; None if it was not run.
+        command, settings, environment: of the run.
+        small: the run at smoke scale in the given folder, if the results come from the package.
+    """
 
     entry: Entry
     claims: tuple[Claim, ...] = ()
     alt: str = ""
-    was_run: bool = False
+    folder: Path | None = None
     command: str = ""
     settings: dict[str, str] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
+    small: "Experiment | None" = None
 
     @property
-    def verdicts(self) -> tuple[Verdict, ...]:
-        """The verdict of each claim; a single "not run" for an experiment without results."""
-        return tuple(claim.verdict for claim in self.claims) if self.was_run else ("not run",)
+    def was_run(self) -> bool:
+        """Whether there are results."""
+        return self.folder is not None
+
+    @property
+    def is_shipped(self) -> bool:
+        """Whether the results are those of the package."""
+        return self.folder is not None and self.folder.parent == SHIPPED
+
+    @property
+    def scale(self) -> str:
+        """Scale of the run."""
+        return self.settings.get("scale", "")
+
+    def claims_of(self, ours: bool) -> tuple[Claim, ...]:
+        """Returns our own claims, or those of the paper."""
+        return tuple(claim for claim in self.claims if claim.is_ours == ours)
+
+
+#: Verdicts with their numbers, in the order of `VERDICTS`, without those that do not occur.
+Tally = tuple[tuple[Verdict, int], ...]
+
+
+def tally(claims: Iterable[Claim]) -> Tally:
+    """Counts verdicts."""
+    counts = Counter(claim.verdict for claim in claims)
+    return tuple((verdict, counts[verdict]) for verdict in VERDICTS if counts[verdict])
 
 
 def catalogue() -> tuple[Entry, ...]:
@@ -65,12 +109,23 @@ def catalogue() -> tuple[Entry, ...]:
 
 
 def read_experiments(folder: Path) -> tuple[Experiment, ...]:
-    """Reads all experiments of the catalogue, in its order.
+    """Reads all experiments of the catalogue, in its order, from `folder` and from the package.
 
     Raises:
         ValueError: if a results.jsonl is damaged, or results are of an earlier version; the message names the file.
     """
-    return tuple(_read(ResultsFile(folder, entry.name), entry) for entry in catalogue())
+    return tuple(_choose(folder, entry) for entry in catalogue())
+
+
+def _choose(folder: Path, entry: Entry) -> Experiment:
+    """Returns the run in `folder`, or the shipped record if that run is smaller or missing."""
+    own = _read(ResultsFile(folder, entry.name), entry)
+    if own.scale == "paper":
+        return own
+    shipped = _read(ResultsFile(SHIPPED, entry.name), entry)
+    if not shipped.was_run:
+        return own
+    return replace(shipped, small=own if own.was_run else None)
 
 
 def _read(file: ResultsFile, entry: Entry) -> Experiment:
@@ -95,7 +150,7 @@ def _read(file: ResultsFile, entry: Entry) -> Experiment:
         entry,
         claims,
         alt or entry.title,
-        was_run=True,
+        file.path.parent,
         command=str(record.get("command", "")),
         settings={str(key): format_value(value) for key, value in settings_rows.items()},
         environment={str(key): format_value(value) for key, value in environment.items()},

@@ -145,7 +145,7 @@ CORRECTIONS: tuple[Correction, ...] = (
         "With stochastic gradients and a fixed step size the hinge oscillates while the linear core converges.",
         "The difference appears only with full gradients and fewer than 1/λ samples, when the hinge has its minimum at the "
         "kink. With one sample per step both losses stop improving at the level of the gradient noise.",
-        ("optimization",),
+        ("optimization", "optimization-rates"),
     ),
     Correction(
         "n",
@@ -199,7 +199,7 @@ CORRECTIONS: tuple[Correction, ...] = (
         "These rates need a Lipschitz derivative, that is a finite supremum of φ″. It is infinite for the two-sided "
         "exponential and for the quartic, the paper's only C2 example: with any fixed step size, a step from far enough "
         "increases the loss. Logistic, truncated quadratic and gamma have it on both sides.",
-        ("surrogates",),
+        ("optimization-rates", "surrogates"),
     ),
     Correction(
         "s",
@@ -230,7 +230,7 @@ CORRECTIONS: tuple[Correction, ...] = (
         "Every consistent convex loss has φ′(0) < 0. Curvature is positive for the smooth losses and zero for the linear "
         "core, as appendix A says. With φ″(0) > 0, T(t) is about φ′(0)² t²/(2φ″(0)). With a core the minimal risk has a "
         "kink at t = 0, and T(t) is about τt.",
-        ("rates",),
+        ("rates", "optimization-rates"),
     ),
     Correction(
         "v",

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 Verdict = Literal["holds", "holds with a correction", "does not hold", "not judged", "not run"]
 VERDICTS: tuple[Verdict, ...] = ("holds", "holds with a correction", "does not hold", "not judged", "not run")
 SCALES = ("smoke", "paper")
+#: Values of `Claim.paper` for claims that the paper does not make.
+NOT_IN_PAPER = ("not in the paper", "not timed")
 
 #: Function that runs a part and returns its result as JSON values.
 PartFunction = Callable[[], Any]
@@ -104,11 +106,11 @@ class Settings:
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim of the paper with our result.
+    """One claim with our result.
 
     Args:
-        claim: the claim of the paper in our words.
-        paper: the paper's result.
+        claim: the claim in our words.
+        paper: the paper's result; one of `NOT_IN_PAPER` for a claim of our own.
         ours: our result.
         verdict: one of `VERDICTS`.
         correction: letter in `docs/reading-the-paper-with-care.md` that explains a difference, or None.
@@ -122,6 +124,11 @@ class Claim:
 
     def __post_init__(self) -> None:
         one_of("verdict", self.verdict, VERDICTS)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the claim is our own: the paper says nothing about it."""
+        return self.paper in NOT_IN_PAPER
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ REACH = 4.0
 
 def parts(settings: Settings) -> dict[str, PartFunction]:
     """Returns one part for each surface."""
-    points = 81 if settings.is_paper else 41
+    points = 49 if settings.is_paper else 41
     return {key: partial(_surface, form, phi, points) for key, (_, form, phi) in SURFACES.items()}
 
 

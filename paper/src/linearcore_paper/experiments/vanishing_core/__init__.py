@@ -134,11 +134,13 @@ def _crossover_claim(crossovers: list[dict[str, Any]]) -> Claim:
 def _alt(limits: list[dict[str, Any]]) -> str:
     flat = format_range([row["limit"] for row in limits if row["is_c2"]], ".2f")
     return (
-        "Three panels. First, local slope against δ for the one-sided logistic surrogate with τ from 0.1 to 1e-5: each "
-        "curve falls from 1 to one half, passing two thirds near δ = τ/4, so τ = 1e-5 has slope one half over the whole "
-        "range, like the logistic loss. Second, the measured crossover divided by the predicted one against τ, for three "
-        "bases and both sides: all tend to 1 as τ falls. Third, local slopes without a core: logistic, exponential and "
-        f"truncated quadratic tend to 0.50, quartic and gamma to {flat}."
+        "Four panels. First, 0-1 regret against surrogate regret on log axes for the two-sided logistic surrogate with τ "
+        "from 0.1 to 1e-5 and the logistic loss: as τ falls the curves bend from slope 1 to slope one half and become "
+        "parallel to the logistic loss. Second, local slopes of the one-sided surrogates against δ: each curve falls from 1 "
+        "to one half, passing two thirds near δ = τ/4, so τ = 1e-5 has slope one half over the whole range, like the "
+        "logistic loss. Third, the measured crossover divided by the predicted one against τ, for three bases and both "
+        "sides: all tend to 1 as τ falls. Fourth, local slopes without a core: logistic, exponential and truncated "
+        f"quadratic tend to 0.50, quartic and gamma to {flat}."
     )
 
 

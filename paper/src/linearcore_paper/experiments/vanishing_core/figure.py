@@ -14,6 +14,7 @@ from linearcore_paper.drawing import (
     RED,
     Line,
     draw_lines,
+    draw_regrets,
     draw_slopes,
     name_axes,
     panels,
@@ -28,12 +29,25 @@ _MARKERS = {"logistic": "o", "exponential": "s", "truncated_quadratic": "^"}
 
 
 def draw(data: dict[str, Any]) -> "Figure":
-    """Draws local slopes for decreasing τ, measured against predicted crossovers, and the limits of all bases."""
-    figure, (first, second, third) = panels(3, 3.0)
-    _draw_slopes_by_tau(first, data)
-    _draw_crossovers(second, data["crossovers"])
-    _draw_limits(third, data)
+    """Draws regrets as in the paper, their local slopes, measured against predicted crossovers, and limits of all bases."""
+    figure, (regrets, slopes, crossovers, limits) = panels(4, 3.0)
+    _draw_regrets_by_tau(regrets, data)
+    _draw_slopes_by_tau(slopes, data)
+    _draw_crossovers(crossovers, data["crossovers"])
+    _draw_limits(limits, data)
     return figure
+
+
+def _draw_regrets_by_tau(axes: "Axes", data: dict[str, Any]) -> None:
+    """Draws the paper's Figure 10: ΔR against ΔL, two-sided."""
+    curves = [curve for curve in data["curves"] if curve["sides"] == 2]
+    colours = dict(zip(sorted(curve["tau"] for curve in curves), RAMP, strict=True))
+    logistic = data["logistic"]
+    # First and wide, to stand out from τ = 1e-5, which is twice the logistic loss but for its tiny core.
+    red = Line(logistic["surrogate_regret"], logistic["target_regret"], "logistic loss", RED)
+    cores = [Line(c["surrogate_regret"], c["target_regret"], f"τ = {c['tau']:g}", colours[c["tau"]]) for c in curves]
+    title = "Figure 10: ΔR against ΔL as τ → 0, two-sided logistic LC"
+    draw_regrets(axes, [red, *cores], title, wide=3.0, steep_from=1e-3)
 
 
 def _draw_slopes_by_tau(axes: "Axes", data: dict[str, Any]) -> None:
