@@ -60,7 +60,7 @@ def minimum_risk(
     if samples:
         if generator is None:  # The same samples in every call.
             generator = torch.Generator(emissions.device).manual_seed(0)
-        drawn, _ = sample_chain(emissions, chain, sites, samples, generator)
+        drawn, _ = sample_chain(emissions, chain, sites, samples, generator, is_shared=True)
     tags, risk = consensus(best, scores - log_z, sites.mask, cost, drawn=drawn, others=most_correct.unsqueeze(0))
     return tags, risk.to(emissions.dtype)
 

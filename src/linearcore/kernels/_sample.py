@@ -14,7 +14,13 @@ _SMALLEST_SUM = 1e-200
 
 
 def sample_chain(
-    emissions: Tensor, chain: Chain, sites: Sites, num_samples: int, generator: torch.Generator | None = None
+    emissions: Tensor,
+    chain: Chain,
+    sites: Sites,
+    num_samples: int,
+    generator: torch.Generator | None = None,
+    *,
+    is_shared: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Draws tags (S, L, B) with P(y | x) ∝ exp h(x, y), and returns them with log P (S, B). Masked tags are −100.
 
@@ -27,32 +33,39 @@ def sample_chain(
         sites: positions of the tags and their neighbours.
         num_samples: S.
         generator: random number generator on the device of `emissions`.
+        is_shared: all sequences use the same random numbers. Each then has the same samples in every batch, but samples of
+            different sequences depend on each other.
 
     Time O(L·B·|Y|·(|Y| + S)), memory L×B×|Y| and S×B×|Y|.
     """
     emissions, chain = without_gradient(emissions.double(), Chain(*(part.double() for part in chain)))
     length, batch = sites.mask.shape
+    if not length:
+        return sites.previous.expand(num_samples, -1, -1), emissions.new_zeros(num_samples, batch)
     rows = _forward(emissions, chain, sites)
     columns = chain.transitions.t().contiguous()
-    uniforms = torch.rand(
-        (max(1, length), num_samples, batch), dtype=torch.float64, device=emissions.device, generator=generator
-    )
-    is_empty = ~sites.mask.any(0)
-    last = rows[-1] + chain.end if rows else emissions.new_zeros(batch, emissions.shape[-1])
-    tag, log_prob = _draw(last.expand(num_samples, -1, -1), uniforms[-1])
-    log_prob = log_prob.masked_fill(is_empty, 0.0)
+    size = (length, num_samples, 1 if is_shared else batch)
+    uniforms = torch.rand(size, dtype=emissions.dtype, device=emissions.device, generator=generator).expand(-1, -1, batch)
+    # A position uses its own random number, whatever padding follows.
+    last_place = sites.is_last.to(torch.uint8).argmax(0)
+    tag, log_prob = _draw((rows[-1] + chain.end).expand(num_samples, -1, -1), _at(uniforms, last_place))
+    log_prob = log_prob.masked_fill(~sites.mask.any(0), 0.0)
     tags = [tag] * length
     for j in reversed(range(1, length)):
         tags[j] = tag
         has_previous = sites.mask[j] & (sites.previous[j] >= 0)
-        previous, log_conditional = _draw(rows[j - 1] + columns[tag], uniforms[j - 1])
+        previous, log_conditional = _draw(rows[j - 1] + columns[tag], _at(uniforms, sites.previous[j].clamp(min=0)))
         tag = torch.where(has_previous, previous, tag)
         log_prob = torch.where(has_previous, log_prob + log_conditional, log_prob)
-    if length:
-        tags[0] = tag
-    drawn = torch.stack(tags, 1) if tags else sites.previous.expand(num_samples, -1, -1)
+    tags[0] = tag
     log_prob = log_prob.masked_fill(log_prob.isnan(), -math.inf)
-    return drawn.masked_fill(~(sites.mask & (log_prob > -math.inf).unsqueeze(1)), NO_TAG), log_prob
+    is_drawn = sites.mask & (log_prob > -math.inf).unsqueeze(1)
+    return torch.stack(tags, 1).masked_fill(~is_drawn, NO_TAG), log_prob
+
+
+def _at(uniforms: Tensor, place: Tensor) -> Tensor:
+    """Returns the random numbers (S, B) of the positions `place` (B,)."""
+    return uniforms.gather(0, place.expand(1, uniforms.shape[1], -1)).squeeze(0)
 
 
 def _forward(emissions: Tensor, chain: Chain, sites: Sites) -> list[Tensor]:

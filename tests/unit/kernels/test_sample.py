@@ -22,11 +22,11 @@ def make(forbidden: bool = False) -> Case:
     return Case(emissions, chain, MASK)
 
 
-@pytest.mark.parametrize("forbidden", (False, True))
-def test_sequences_are_drawn_with_their_probabilities(forbidden: bool) -> None:
+@pytest.mark.parametrize(("forbidden", "is_shared"), ((False, False), (True, True)))
+def test_sequences_are_drawn_with_their_probabilities(forbidden: bool, is_shared: bool) -> None:
     case, size = make(forbidden), 20_000
     stream = torch.Generator().manual_seed(1)
-    drawn, log_probs = sample_chain(case.emissions, case.chain, Sites.of(MASK), size, stream)
+    drawn, log_probs = sample_chain(case.emissions, case.chain, Sites.of(MASK), size, stream, is_shared=is_shared)
     assert torch.equal(drawn == -100, (~MASK).expand_as(drawn))
     for row in range(MASK.shape[1]):
         scored = every_sequence(case, row)
@@ -58,6 +58,20 @@ def test_the_same_generator_draws_the_same() -> None:
     assert torch.equal(*runs)
     other = sample_chain(*case[:2], Sites.of(MASK), 4, torch.Generator().manual_seed(4))[0]
     assert not torch.equal(runs[0], other)
+
+
+def test_shared_random_numbers_do_not_depend_on_the_batch() -> None:
+    case = make()
+    draw = lambda rows: sample_chain(  # noqa: E731
+        case.emissions[:, rows], case.chain, Sites.of(MASK[:, rows]), 6, torch.Generator().manual_seed(0), is_shared=True
+    )[0]
+    together = draw(slice(None))
+    for row in range(MASK.shape[1]):
+        assert torch.equal(draw(slice(row, row + 1))[..., 0], together[..., row])
+    # Further padding changes nothing.
+    padded = Case(torch.cat([case.emissions, case.emissions[:2]]), case.chain, torch.cat([MASK, torch.zeros(2, 5).bool()]))
+    stream = torch.Generator().manual_seed(0)
+    assert torch.equal(sample_chain(*padded[:2], Sites.of(padded.mask), 6, stream, is_shared=True)[0][:, :4], together)
 
 
 def test_chains_without_sequences_and_without_positions() -> None:
