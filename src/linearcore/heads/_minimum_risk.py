@@ -48,14 +48,17 @@ def minimum_risk(
     Arguments as in `ChainHead.minimum_risk`, with `allowed`, the constraints as booleans.
     """
     emissions, chain = emissions.detach() / temperature, Chain(*(part.detach() / temperature for part in chain))
+    if cost.is_error_fraction:
+        return _most_correct_tags(emissions, chain, sites, allowed)
     log_z = log_partition(emissions, chain, sites.mask, is_full=sites.is_full)
     if cost.is_constant:  # Every other sequence costs 1: the most probable one is best.
         tags, scores = viterbi(emissions, chain, sites)
         return tags, 1 - (scores - log_z).exp()
-    most_correct, error = _most_correct_tags(emissions, chain, sites, allowed)
-    if cost.is_error_fraction:
-        return most_correct, error
-    best, scores = kbest(emissions, chain, sites, candidates)
+    most_correct, _ = _most_correct_tags(emissions, chain, sites, allowed)
+    if candidates > 1:
+        best, scores = kbest(emissions, chain, sites, candidates)
+    else:  # Much faster with many tags.
+        best, scores = (part.unsqueeze(0) for part in viterbi(emissions, chain, sites))
     drawn = None
     if samples:
         if generator is None:  # The same samples in every call.
