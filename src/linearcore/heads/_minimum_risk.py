@@ -48,13 +48,14 @@ def minimum_risk(
     Arguments as in `ChainHead.minimum_risk`, with `allowed`, the constraints as booleans.
     """
     emissions, chain = emissions.detach() / temperature, Chain(*(part.detach() / temperature for part in chain))
-    if cost.is_error_fraction:
-        return _most_correct_tags(emissions, chain, sites, allowed)
     log_z = log_partition(emissions, chain, sites.mask, is_full=sites.is_full)
     if cost.is_constant:  # Every other sequence costs 1: the most probable one is best.
         tags, scores = viterbi(emissions, chain, sites)
         return tags, 1 - (scores - log_z).exp()
-    most_correct, _ = _most_correct_tags(emissions, chain, sites, allowed)
+    marginals = posterior(emissions, chain, sites.mask)
+    most_correct, error = _most_correct_tags(marginals, sites, allowed)
+    if cost.is_error_fraction:
+        return most_correct, error
     if candidates > 1:
         best, scores = kbest(emissions, chain, sites, candidates)
     else:  # Much faster with many tags.
@@ -64,17 +65,17 @@ def minimum_risk(
         if generator is None:  # The same samples in every call.
             generator = torch.Generator(emissions.device).manual_seed(0)
         drawn, _ = sample_chain(emissions, chain, sites, samples, generator, is_shared=True)
-    tags, risk = consensus(best, scores - log_z, sites.mask, cost, drawn=drawn, others=most_correct.unsqueeze(0))
+    others = most_correct.unsqueeze(0)
+    tags, risk = consensus(best, scores - log_z, sites.mask, cost, others=others, drawn=drawn, marginals=marginals)
     return tags, risk.to(emissions.dtype)
 
 
-def _most_correct_tags(emissions: Tensor, chain: Chain, sites: Sites, allowed: Chain | None) -> tuple[Tensor, Tensor]:
+def _most_correct_tags(marginals: Tensor, sites: Sites, allowed: Chain | None) -> tuple[Tensor, Tensor]:
     """Returns the allowed tags with the largest expected number of correct tags, and the expected fraction of wrong ones."""
-    marginals = posterior(emissions, chain, sites.mask)
     if allowed is None:
         tags = marginals.argmax(-1).masked_fill(~sites.mask, -100)
     else:  # The largest sum of marginals along an allowed sequence.
-        zeros = Chain(*(torch.zeros_like(part) for part in chain))
+        zeros = Chain(*(torch.zeros_like(part, dtype=marginals.dtype) for part in allowed))
         tags, _ = viterbi(marginals, zeros.within(allowed), sites)
     correct = marginals.gather(-1, tags.clamp(min=0).unsqueeze(-1)).squeeze(-1).masked_fill(~sites.mask, 0.0).sum(0)
     count = sites.mask.sum(0)

@@ -70,15 +70,16 @@ def least_risk_tags(
     emissions = emissions / options["temperature"]
     best, log_probs = best_sequences(None, emissions, mask, options["candidates"])
     mask = torch.ones_like(best[0], dtype=torch.bool) if mask is None else mask
-    drawn = None
+    drawn = marginals = None
     if options["samples"]:
         stream = torch.Generator(emissions.device).manual_seed(0)  # The same samples in every call.
+        marginals = emissions.softmax(-1).transpose(0, 1)
         sums = emissions.double().softmax(-1).cumsum(-1)
         size = (mask.shape[1], options["samples"])
         uniforms = torch.rand(size, dtype=sums.dtype, device=sums.device, generator=stream) * sums[..., -1:]
         drawn = torch.searchsorted(sums, uniforms, right=True).clamp(max=sums.shape[-1] - 1)
         drawn = drawn.permute(2, 1, 0).masked_fill(~mask.t(), NO_TAG)
-    return consensus(best.transpose(1, 2), log_probs, mask.t(), cost, drawn=drawn)[0].t()
+    return consensus(best.transpose(1, 2), log_probs, mask.t(), cost, drawn=drawn, marginals=marginals)[0].t()
 
 
 def tag_confidences(head: ChainHead | None, emissions: Tensor, mask: Tensor | None, tags: Tensor) -> Tensor:

@@ -59,6 +59,20 @@ def test_samples_stand_for_the_sequences_that_are_not_among_the_best() -> None:
     torch.testing.assert_close(risk.tolist(), risks, rtol=0, atol=1e-6)
 
 
+def test_the_exact_hamming_cost_corrects_the_samples() -> None:
+    # The expected Hamming cost of a candidate is known from the marginals, whatever the samples are.
+    best, drawn = tags_of(3, 0), tags_of(40, 4)
+    marginals = torch.rand(*MASK.shape, 3, generator=torch.Generator().manual_seed(5)).double()
+    marginals = marginals / marginals.sum(-1, keepdim=True)
+    log_probs = torch.full((3, 3), -torch.inf)
+    tags, risk = consensus(best, log_probs, MASK, Hamming(), drawn=drawn, marginals=marginals)
+    for row in range(3):
+        where = MASK[:, row]
+        errors = [float(1 - marginals[where, row].gather(-1, guess[where, row, None]).mean()) for guess in best]
+        assert float(risk[row]) == pytest.approx(min(errors), abs=1e-6)
+        assert torch.equal(tags[:, row], best[errors.index(min(errors)), :, row])
+
+
 def test_missing_sequences_are_neither_chosen_nor_counted() -> None:
     # Of the two best sequences the second does not exist; the samples are all 0, which padding must not be taken for.
     best = torch.stack([torch.full(MASK.shape, 2), torch.full(MASK.shape, -100)]).masked_fill(~MASK, -100)
