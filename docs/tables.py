@@ -178,6 +178,14 @@ listed("decoding_cpu", "decoding_cpu", lambda results: results["sets"]["latin"][
 })  # fmt: skip
 
 
+listed("minimum_risk_cpu", "minimum_risk_cpu", lambda results: results["costs"], {
+    "cost": "cost", "Viterbi": "viterbi/mean:.4f", "16 best": "16 best/mean:.4f",
+    "16 best, 64 samples": "16 + 64/mean:.4f", "64 best, 64 samples": "64 + 64/mean:.4f", "ms, Viterbi": "viterbi/ms:.2f",
+    "ms, 16 best": "16 best/ms:.2f", "ms, 16 best, 64 samples": "16 + 64/ms:.2f",
+    "ms, 64 best, 64 samples": "64 + 64/ms:.2f",
+})  # fmt: skip
+
+
 def taggers(results: Any) -> Iterable[dict[str, Any]]:
     """The most accurate first."""
     names = {"lc": "LinearCoreChain", "ce": "token cross-entropy", "crf": "ChainCRF", "ssvm": "ChainSSVM",

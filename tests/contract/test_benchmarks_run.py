@@ -34,6 +34,7 @@ SCRIPTS = {
     ],
     "favourites.py": ["--quick"],
     "fenchel_young.py": ["--classes", "3", "--scales", "1", "--seconds", "0.05"],
+    "minimum_risk.py": ["--sentences", "8", "--draws", "2", "--seconds", "0.05", "--least", "1"],
     "proposals.py": ["--quick", "--sets", "chains", "--seeds", "1", "--workers", "2"],
     "sampled.py": ["--growth", "20,40", "--search", "30", "--seconds", "0.05", "--least", "2", "--no-compile"],
     "noisy_letters.py": ["--quick", "--workers", "2"],
