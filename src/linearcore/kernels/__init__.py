@@ -6,6 +6,7 @@ They do not validate arguments; the layers above do. Each fast routine has a ref
 from linearcore.kernels._backend import BACKENDS, compute_gradients, is_differentiated, resolve_backend
 from linearcore.kernels._binary import binary_elements
 from linearcore.kernels._blocks import block_size, row_blocks, slices
+from linearcore.kernels._chain_sampler import sample_chains
 from linearcore.kernels._entries import entries
 from linearcore.kernels._fused import fused_kernels_for
 from linearcore.kernels._kbest import kbest
@@ -32,6 +33,7 @@ __all__ = [
     "posterior",
     "resolve_backend",
     "row_blocks",
+    "sample_chains",
     "slices",
     "viterbi",
 ]
