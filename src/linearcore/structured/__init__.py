@@ -20,10 +20,10 @@ from linearcore.structured._estimates import (
     mean_score,
     pair_estimate,
     pair_log_weight,
-    sequence_scores,
 )
 from linearcore.structured._forms import STRUCTURED_FORMS, StructuredForm
 from linearcore.structured._sampler import Sampler
+from linearcore.structures import sequence_scores
 
 __all__ = [
     "OBJECTIVES",

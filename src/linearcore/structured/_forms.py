@@ -30,9 +30,8 @@ from linearcore.structured._estimates import (
     mean_score,
     pair_estimate,
     pair_log_weight,
-    sequence_scores,
 )
-from linearcore.structures import Chain, Cost, Sites
+from linearcore.structures import Chain, Cost, Sites, sequence_scores
 from linearcore.surrogates import Surrogate
 
 

@@ -25,6 +25,11 @@ class SequenceProposal(ABC):
 
     min_num_tags: ClassVar[int] = 1
 
+    @property
+    def has_full_support(self) -> bool:
+        """Whether every sequence has a positive probability for every reference."""
+        return False
+
     def sample(
         self, tags: Tensor, sites: Sites, num_tags: int, num_samples: int, generator: torch.Generator | None = None
     ) -> Tensor:
