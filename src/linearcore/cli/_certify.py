@@ -25,7 +25,7 @@ def certify(
     sharpness: Annotated[float, typer.Option(help="Curvature factor of the tail.")] = 1.0,
     classical: Annotated[str, typer.Option(help=f"Use a classical surrogate: {', '.join(CLASSICAL)}.")] = "",
     length: Annotated[int, typer.Option(help="Sequence length, for structured forms.")] = 1,
-    cost: Annotated[str, typer.Option(help=f"Cost that defines the regret: {' or '.join(COSTS)}.")] = "zero-one",
+    cost: Annotated[str, typer.Option(help=f"Cost that defines the regret: {', '.join(COSTS)}.")] = "zero-one",
     family: Annotated[
         str,
         typer.Option(

@@ -92,8 +92,7 @@ def test_site_weights() -> None:
 
 
 def test_names_stand_for_plain_costs() -> None:
-    assert tuple(COSTS) == ("zero-one", "hamming")
-    assert [type(resolve_cost(name)) for name in COSTS] == [ZeroOne, Hamming]
+    assert [type(resolve_cost(name)) for name in ("zero-one", "hamming")] == [ZeroOne, Hamming]
     assert [resolve_cost(name).name for name in COSTS] == list(COSTS)
     weighted = Hamming(WEIGHT)
     assert resolve_cost(weighted) is weighted
@@ -117,10 +116,8 @@ def test_messages_of_weights(weight: Tensor, kind: type[Exception], message: str
 
 
 def test_messages_of_names_and_of_other_numbers_of_tags() -> None:
-    with pytest.raises(
-        ValueError, match=r"^`cost` must be one of 'zero-one', 'hamming', got 'edit'; choose one .* or pass a"
-    ):
-        resolve_cost("edit")
+    with pytest.raises(ValueError, match=r"^`cost` must be one of 'zero-one', 'hamming', .*, got 'f2'; .* or pass a"):
+        resolve_cost("f2")
     with pytest.raises(ValueError, match=r"^`weight` must have shape \(4,\), got \(3,\); "):
         Hamming(WEIGHT).check(4)
     for cost in (ZeroOne(), Hamming()):

@@ -1,6 +1,7 @@
 """Base class of the costs."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import ClassVar
 
 import torch
@@ -12,9 +13,10 @@ from linearcore._checks import complaint
 class Cost(ABC):
     """Cost ℓ(prediction, target) in [0, 1] of a tag sequence; 0 if the two are equal.
 
-    A new cost is one subclass in one file and one line in `COSTS`. It must have a `name` and `between`, which is enough for
-    `Sequences`, the consistency lab and `LinearCoreChain.structured`. Other uses need the attributes below, `site_weight`,
-    `site_costs` or `log_similarity_mass`, and raise ValueError if the cost does not define them.
+    A new cost is one subclass in one file and one line in the index. It must have a `name` and `between`, which is enough
+    for `Sequences`, the consistency lab, `LinearCoreChain.structured` and decoding. Other uses need the facts below,
+    `site_weight`, `site_costs` or `log_similarity_mass`, and raise ValueError if the cost does not define them. A fact that
+    is False, or None, means that it does not hold or is not known.
     """
 
     name: ClassVar[str]
@@ -24,6 +26,30 @@ class Cost(ABC):
     is_additive: ClassVar[bool] = False
     #: Whether sequences without any correct tag cost 1. `SimilarSequences` then covers all sequences that cost less.
     is_one_if_all_wrong: ClassVar[bool] = False
+    #: Whether it depends on the names of the tags. Then it is made with `of_names`, and its name alone is not enough.
+    needs_names: ClassVar[bool] = False
+
+    @classmethod
+    def of_names(cls, names: Sequence[str]) -> "Cost":
+        """Returns the default cost for tags with these names, in the order of their indices.
+
+        Raises:
+            ValueError: if the cost is not defined for such tags.
+        """
+        return cls()
+
+    @property
+    def ngram_order(self) -> int | None:
+        """The smallest known n such that it is a sum over aligned n-grams, up to a factor that depends on the target only.
+
+        Such a cost is additive over states that hold the last n − 1 tags. None if no such n is known.
+        """
+        return 1 if self.is_additive else None
+
+    @property
+    def is_zero_only_if_equal(self) -> bool:
+        """Whether the target is the only sequence with cost 0, so that it is the unique maximiser of the similarity."""
+        return False
 
     @property
     def is_error_fraction(self) -> bool:

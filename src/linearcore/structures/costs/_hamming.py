@@ -55,6 +55,10 @@ class Hamming(Cost):
     def is_error_fraction(self) -> bool:
         return self.weight is None
 
+    @property
+    def is_zero_only_if_equal(self) -> bool:
+        return self.weight is None or bool((self.weight > 0).all())
+
     def check(self, num_tags: int) -> None:
         if self.weight is not None and len(self.weight) != num_tags:
             raise ValueError(

@@ -22,6 +22,10 @@ class ZeroOne(Cost):
     is_constant: ClassVar[bool] = True
     is_one_if_all_wrong: ClassVar[bool] = True
 
+    @property
+    def is_zero_only_if_equal(self) -> bool:
+        return True
+
     def between(
         self, prediction: Tensor, target: Tensor, mask: Tensor | None = None, *, dtype: torch.dtype = torch.float32
     ) -> Tensor:
