@@ -83,9 +83,7 @@ class StructuredForm(ABC):
         """Returns log weights (K, B) of samples of y' and, with `has_inner`, y''. Arguments as in `pair_log_weight`."""
 
     @abstractmethod
-    def estimate(
-        self, surrogate: Surrogate, batch: Batch, outer: Draws, inner: Draws | None, log_weight: Tensor
-    ) -> Tensor:
+    def estimate(self, surrogate: Surrogate, batch: Batch, outer: Draws, inner: Draws | None, log_weight: Tensor) -> Tensor:
         """Estimates the loss (B,) from the samples and their log weights."""
 
     @abstractmethod
@@ -110,9 +108,7 @@ class StructuredSum(StructuredForm):
             outer, inner, batch.tags, batch.sites, batch.num_tags, cost=cost, objective=objective, log_count=log_count
         )
 
-    def estimate(
-        self, surrogate: Surrogate, batch: Batch, outer: Draws, inner: Draws | None, log_weight: Tensor
-    ) -> Tensor:
+    def estimate(self, surrogate: Surrogate, batch: Batch, outer: Draws, inner: Draws | None, log_weight: Tensor) -> Tensor:
         assert inner is not None
         return pair_estimate(surrogate, batch.scores(outer), batch.scores(inner), log_weight)
 
@@ -139,9 +135,7 @@ class StructuredCentered(StructuredForm):
     ) -> Tensor:
         return centered_log_weight(outer, batch.tags, batch.sites, batch.num_tags, cost=cost, objective=objective)
 
-    def estimate(
-        self, surrogate: Surrogate, batch: Batch, outer: Draws, inner: Draws | None, log_weight: Tensor
-    ) -> Tensor:
+    def estimate(self, surrogate: Surrogate, batch: Batch, outer: Draws, inner: Draws | None, log_weight: Tensor) -> Tensor:
         mean = mean_score(batch.emissions, batch.chain, batch.sites)
         return centered_estimate(surrogate, batch.scores(outer), mean, log_weight)
 

@@ -138,7 +138,7 @@ def structured_estimate(
         ...         generator=torch.Generator().manual_seed(0),
         ...     )
         ...     print(estimate.effective_sample_size.round().tolist())
-        [2.0]
+        [13.0]
         [10000.0]
     """
     one_of("form", form, STRUCTURED_FORMS)
@@ -162,7 +162,7 @@ def structured_estimate(
 
 
 def _to_batch(scores: Tensor, truth: Tensor, mask: Tensor | None, structure: Chain) -> tuple[Batch, Tensor | None]:
-    """Returns the checked batch, and booleans (B,): a tag of the sequence is out of range. None on a CPU, where it raises."""
+    """Returns the checked batch, and booleans (B,): a tag is out of range (None on a CPU, where this raises)."""
     floating("scores", scores, "pass the emissions of the network")
     if scores.dim() != 3:
         raise ValueError(complaint("scores", "have shape (L, B, |Y|)", tuple(scores.shape), "pass emissions, time first"))
