@@ -16,6 +16,7 @@ from linearcore.proposals.sequences import (
     CostlySequences,
     EditedSequences,
     MixedSequences,
+    MovedNgrams,
     Neighbours,
     SequenceProposal,
     SimilarSequences,
@@ -38,6 +39,7 @@ PROPOSALS: dict[str, SequenceProposal] = {
     "bigrams": SimilarSequences(2),
     "costly": CostlySequences(),
     "edited": EditedSequences(),
+    "moved": MovedNgrams(2),
     "one site": Neighbours(),
     "two sites": Neighbours(2),
     "three sites": Neighbours(sites=3),
@@ -76,6 +78,10 @@ def law(proposal: SequenceProposal, truth: tuple[int, ...], num_tags: int = NUM_
             width = min(proposal.sites, len(truth))
             rows = [list(range(first, first + width)) for first in range(len(truth) - width + 1)]
             measure.append(float(changed in rows))
+        elif isinstance(proposal, MovedNgrams):
+            width = min(proposal.n, len(truth))
+            places = list(itertools.product(range(len(truth) - width + 1), repeat=2))
+            measure.append(sum(truth[i : i + width] == answer[k : k + width] for i, k in places))
         elif isinstance(proposal, EditedSequences):
             places = list(itertools.product(range(len(truth)), repeat=2))
             measure.append(sum(without(truth, i) == without(answer, k) for i, k in places))
@@ -233,12 +239,13 @@ def test_full_support_is_declared(proposal: SequenceProposal) -> None:
     assert proposal.has_full_support == all(p > 0 for p in law(proposal, truth_of(0)))
 
 
+@pytest.mark.parametrize("kind", (SimilarSequences, MovedNgrams))
 @pytest.mark.parametrize("n", (1, 3, 4, 9))
-def test_longer_n_grams(n: int) -> None:
+def test_longer_n_grams(n: int, kind: type[SimilarSequences] | type[MovedNgrams]) -> None:
     truth = (0, 1, 1, 0, 1, 0)
     sites, tags = Sites.of(torch.ones(6, 1, dtype=torch.bool)), torch.tensor(truth).unsqueeze(-1)
-    found = SimilarSequences(n).log_prob(torch.tensor(listed(6, 2)).unsqueeze(-1), tags, sites, 2)
-    torch.testing.assert_close(found.exp().flatten().tolist(), law(SimilarSequences(n), truth, 2), rtol=1e-13, atol=0)
+    found = kind(n).log_prob(torch.tensor(listed(6, 2)).unsqueeze(-1), tags, sites, 2)
+    torch.testing.assert_close(found.exp().flatten().tolist(), law(kind(n), truth, 2), rtol=1e-13, atol=0)
 
 
 @given(st.data())
@@ -255,7 +262,7 @@ def test_edits_of_longer_sequences(data: st.DataObject) -> None:
     assert math.isclose(found.exp().item(), expected, rel_tol=1e-12)
 
 
-@pytest.mark.parametrize("proposal", (UniformSequences(), SimilarSequences(2), EditedSequences()), ids=repr)
+@pytest.mark.parametrize("proposal", (UniformSequences(), SimilarSequences(2), MovedNgrams(2), EditedSequences()), ids=repr)
 def test_a_single_tag_is_certain(proposal: SequenceProposal) -> None:
     zeros = torch.zeros_like(TAGS)
     draws = proposal.sample(zeros, SITES, 1, 5)
@@ -284,6 +291,8 @@ def test_messages() -> None:
         (lambda: Neighbours(0), ValueError, "`sites` must be at least 1, got 0; "),
         (lambda: Neighbours(1.0), TypeError, r"`sites` must be an integer, got 1\.0"),
         (lambda: SimilarSequences(0), ValueError, "`n` must be at least 1, got 0; "),
+        (lambda: MovedNgrams(0), ValueError, "`n` must be at least 1, got 0; "),
+        (lambda: MovedNgrams(2.0), TypeError, r"`n` must be an integer, got 2\.0"),
         (lambda: SimilarSequences(True), TypeError, "`n` must be an integer, got True"),
         (lambda: MixedSequences((), ()), ValueError, "`parts` must hold at least one proposal, got none"),
         (lambda: MixedSequences(("uniform",), (1,)), TypeError, "`parts` must hold sequence proposals, got 'uniform'"),

@@ -6,6 +6,7 @@
 | `SimilarSequences(n)` | proportional to the overlap of aligned n-grams, 1 − Hamming for n = 1 | the outer sum |
 | `CostlySequences()` | proportional to Hamming | the centered structured form |
 | `Neighbours(sites)` | y with one tag, or several tags in a row, changed | sums restricted to such changes |
+| `MovedNgrams(n)` | proportional to the product of n-gram counts, at any place | clipped n-grams and BLEU |
 | `EditedSequences()` | y with one tag deleted and one inserted | costs that forgive a shift |
 | `ModelSequences(emissions, chain)` | from the model, as in a CRF | sums over what the model confuses |
 | `ListedSequences(candidates)` | uniform over a list, such as the k best | sums restricted to the list |
@@ -21,6 +22,7 @@ from linearcore.proposals.sequences._edited import EditedSequences
 from linearcore.proposals.sequences._listed import ListedSequences
 from linearcore.proposals.sequences._mixed import MixedSequences
 from linearcore.proposals.sequences._model import ModelSequences
+from linearcore.proposals.sequences._moved import MovedNgrams
 from linearcore.proposals.sequences._neighbours import Neighbours
 from linearcore.proposals.sequences._similar import SimilarSequences
 from linearcore.proposals.sequences._uniform import UniformSequences
@@ -31,6 +33,7 @@ __all__ = [
     "ListedSequences",
     "MixedSequences",
     "ModelSequences",
+    "MovedNgrams",
     "Neighbours",
     "SequenceProposal",
     "SimilarSequences",

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from linearcore.proposals.sequences._base import SequenceProposal, num_sites
-from linearcore.proposals.sequences._random_tags import random_tags
+from linearcore.proposals.sequences._random_tags import random_tags, without_holes
 from linearcore.structures import Sites
 
 
@@ -40,12 +40,12 @@ class EditedSequences(SequenceProposal):
         moves_back = (rank >= deleted) & (rank < inserted)
         moves_on = (rank > inserted) & (rank <= deleted)
         source = (rank + moves_back.long() - moves_on.long()).clamp(min=0)
-        moved = _without_holes(tags, sites).expand(num_samples, -1, -1).gather(1, source)
+        moved = without_holes(tags, sites).expand(num_samples, -1, -1).gather(1, source)
         return torch.where(rank == inserted, random_tags(num_tags, num_samples, sites, generator), moved)
 
     def _log_prob(self, draws: Tensor, tags: Tensor, sites: Sites, num_tags: int) -> Tensor:
         lengths = num_sites(sites)
-        before, after = _without_holes(tags, sites), _without_holes(draws, sites)
+        before, after = without_holes(tags, sites), without_holes(draws, sites)
         place = torch.arange(len(sites.mask), device=lengths.device).unsqueeze(-1)
         is_inside = place < lengths
         differs = (before != after) & is_inside
@@ -57,15 +57,6 @@ class EditedSequences(SequenceProposal):
         number = (pairs + 1).clamp(min=0) + (pairs_on + 1).clamp(min=0)
         log_total = 2 * lengths.double().log() + math.log(num_tags)
         return torch.where(is_start, number, 0).sum(1).double().log() - log_total
-
-
-def _without_holes(tags: Tensor, sites: Sites) -> Tensor:
-    """Returns the tags (K, L, B), or (1, L, B), with unmasked positions first; 0 after them."""
-    tags = tags if tags.dim() == 3 else tags.unsqueeze(0)
-    length = len(sites.mask)
-    index = torch.where(sites.mask, sites.mask.cumsum(0) - 1, length)
-    padded = tags.new_zeros(len(tags), length + 1, tags.shape[-1])
-    return padded.scatter(1, index.expand_as(tags), tags)[:, :length]
 
 
 def _run_end(moved: Tensor, kept: Tensor, lengths: Tensor) -> Tensor:

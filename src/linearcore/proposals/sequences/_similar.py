@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from linearcore._checks import complaint
-from linearcore.proposals.sequences._base import SequenceProposal, num_sites
+from linearcore.proposals.sequences._base import SequenceProposal, check_count, num_sites
 from linearcore.proposals.sequences._random_tags import random_run, random_tags
 from linearcore.structures import Sites
 
@@ -44,11 +43,7 @@ class SimilarSequences(SequenceProposal):
     n: int = 1
 
     def __post_init__(self) -> None:
-        advice = "1 copies one tag, 2 copies two neighbouring tags"
-        if isinstance(self.n, bool) or not isinstance(self.n, int):
-            raise TypeError(complaint("n", "be an integer", repr(self.n), advice))
-        if self.n < 1:
-            raise ValueError(complaint("n", "be at least 1", self.n, advice))
+        check_count("n", self.n, 1, "1 copies one tag, 2 copies two neighbouring tags")
 
     def _sample(
         self, tags: Tensor, sites: Sites, num_tags: int, num_samples: int, generator: torch.Generator | None
