@@ -86,7 +86,8 @@ def test_public_names_are_these():
     }  # fmt: skip
     assert set(tagging.__all__) == {
         "HEADS", "ChainSettings", "Evaluation", "ExportedTagger", "Head", "HeadSettings", "Prediction", "ScoredTags",
-        "StoppedError", "TaggedSentence", "Tagger", "Training", "TrainingResult", "evaluation_report", "split_dev", "train",
+        "StoppedError", "TaggedSentence", "Tagger", "Training", "TrainingResult", "comparison_table",
+        "evaluation_report", "split_dev", "train",
         "Batch", "Bucket", "Corpus", "Stepper", "TaggingModel", "Vocabulary", "digest", "make_optimizer",
         "lr_at",
     }  # fmt: skip

@@ -1,13 +1,26 @@
 """The command `linearcore tag eval`."""
 
 import json
-from itertools import chain
+from collections.abc import Sequence
+from itertools import chain, tee
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from linearcore.cli._tag_files import CHECK_IDS, COMMENTS, DEVICE, FILE, FORMAT, MODEL, file_name, reader_errors
+from linearcore.cli._tag_files import (
+    CANDIDATES,
+    CHECK_IDS,
+    COMMENTS,
+    DECODE_FOR,
+    DEVICE,
+    FILE,
+    FORMAT,
+    MODEL,
+    TEMPERATURE,
+    file_name,
+    reader_errors,
+)
 from linearcore.cli._usage import check_device, usage_errors
 
 if TYPE_CHECKING:
@@ -30,6 +43,9 @@ def evaluate(
     format: Annotated[str, typer.Option(help=FORMAT)] = "auto",
     check_ids: Annotated[bool, typer.Option(help=CHECK_IDS)] = True,
     comments: Annotated[bool | None, typer.Option(help=COMMENTS)] = None,
+    decode_for: Annotated[str | None, typer.Option(help=f"{DECODE_FOR} Both are printed side by side.")] = None,
+    temperature: Annotated[float | None, typer.Option(help=TEMPERATURE)] = None,
+    candidates: Annotated[int | None, typer.Option(help=CANDIDATES)] = None,
     all_tags: Annotated[bool, typer.Option("--all-tags", help="Show all tags instead of the 20 most frequent.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -37,13 +53,15 @@ def evaluate(
 
     Prints accuracy (also for known and unknown words separately, and for every column of joint tags such as upos+feats),
     precision and recall of each feature and each tag, the most frequent confusions, and precision and recall of entities
-    for BIO tags. "universal feats" is UFeats of CoNLL-18's evaluation.
+    for BIO tags. "universal feats" is UFeats of CoNLL-18's evaluation. With --decode-for, a table compares the tags with the
+    best score and those with the least expected cost, and the other tables are of the latter.
 
     \b
     Examples
         linearcore tag eval english en-test.conllu
         linearcore tag eval latin la-test.conllu --tag upos
         linearcore tag eval english en-test.conllu --json
+        linearcore tag eval entities dev.conllu --decode-for span-f1 --temperature 2
     """
     from linearcore.runtime import Progress
 
@@ -55,30 +73,42 @@ def evaluate(
         layout = tagger.layout
         gold_tag = tag or layout.tag_for(format)
         sentences = read_sentences(file, gold_tag, format, check_ids=check_ids, comments=comments, layout=layout)
+    options = {"temperature": temperature, "candidates": candidates}
     with reader_errors(), Progress() as progress:
         first = next(sentences)
         if tag is None:
             layout.require_width(first)
-        evaluation = tagger.evaluation(Layout.of(first, gold_tag).columns)
-        tagged = tagger.tag_sentences(chain([first], sentences))
-        for sentence, tags in progress.track(tagged, f"tagging {file_name(file)}", unit="sentences"):
-            evaluation.add(sentence.words, sentence.tags or [], tags)
-    if as_json:
-        typer.echo(json.dumps(evaluation.to_json(), ensure_ascii=False))
-    else:
-        _print(evaluation, all_tags)
+        columns = Layout.of(first, gold_tag).columns
+        ways: list[dict[str, Any]] = [{}, {"decode_for": decode_for, **options}]
+        ways = ways if decode_for is not None else [options]
+        evaluations = [tagger.evaluation(columns, cost=decode_for) for _ in ways]
+        copies = tee(chain([first], sentences), len(ways))
+        tagged = zip(*(tagger.predict_sentences(copy, **way) for copy, way in zip(copies, ways, strict=True)), strict=True)
+        for pairs in progress.track(tagged, f"tagging {file_name(file)}", unit="sentences"):
+            for evaluation, (sentence, prediction) in zip(evaluations, pairs, strict=True):
+                evaluation.add(sentence.words, sentence.tags or [], prediction.tags)
+        if as_json:
+            best, *others = (evaluation.to_json() for evaluation in evaluations)
+            typer.echo(json.dumps(best | {"decode_for": others[0] if others else None}, ensure_ascii=False))
+        else:
+            _print(evaluations, all_tags)
 
 
-def _print(evaluation: "Evaluation", all_tags: bool) -> None:
-    """Prints the tables; names are wrapped on a terminal, and in a file every row is one line."""
+def _print(evaluations: "Sequence[Evaluation]", all_tags: bool) -> None:
+    """Prints a comparison if there are two evaluations, and the tables of the last one.
+
+    Names are wrapped on a terminal, and in a file every row is one line.
+    """
     from rich.console import Console
     from rich.text import Text
 
-    from linearcore.tagging import evaluation_report
+    from linearcore.tagging import comparison_table, evaluation_report
 
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = _FILE_WIDTH
-    for part in evaluation_report(evaluation, all_tags):
+    if len(evaluations) > 1:
+        console.print(comparison_table(*evaluations))
+    for part in evaluation_report(evaluations[-1], all_tags):
         # The summary is not wrapped, so other programs can parse it as one line.
         console.print(part, soft_wrap=isinstance(part, Text))

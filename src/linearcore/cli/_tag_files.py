@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from linearcore.cli._usage import UsageError
+from linearcore.structures import COST_NAMES
 from linearcore.tagging.readers import FORMATS
 
 FILE = "May be compressed (.xz, .gz, .zip); - is standard input."
@@ -14,6 +15,9 @@ COMMENTS = "Whether a line of a column file that starts with `# ` and has all co
 DEVICE = "Torch device, for example cpu or cuda:1."
 CHECK_IDS = "Require consecutive CoNLL-U ids."
 MODEL = "Folder written by `tag train`."
+DECODE_FOR = f"Metric that the tags are chosen for: {', '.join(COST_NAMES)}. Slower. Default: the best score."
+TEMPERATURE = "With --decode-for: temperature of the model's distribution. Default: 1."
+CANDIDATES = "With --decode-for: number of best tag sequences to choose from. Default: 16."
 
 
 def file_name(file: str) -> str:

@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from linearcore._checks import complaint, one_of
-from linearcore.cli._tag_files import CHECK_IDS, COMMENTS, DEVICE, FILE, FORMAT, MODEL, file_name, reader_errors
+from linearcore.cli._tag_files import (
+    CANDIDATES,
+    CHECK_IDS,
+    COMMENTS,
+    DECODE_FOR,
+    DEVICE,
+    FILE,
+    FORMAT,
+    MODEL,
+    TEMPERATURE,
+    file_name,
+    reader_errors,
+)
 from linearcore.cli._usage import check_device, usage_errors
 from linearcore.tagging.readers import OUTPUT_FORMATS, Details, TagColumns, make_writer, read_sentences
 
@@ -49,6 +61,9 @@ def predict(
         int, typer.Option(help="In JSON lines: number of best tag sequences to write, with their scores, as kbest.")
     ] = 1,
     beam: Annotated[int | None, typer.Option(help="Beam width; 0 is exact search. Default: as in training.")] = None,
+    decode_for: Annotated[str | None, typer.Option(help=f"{DECODE_FOR} Not with --kbest, --margin, --beam.")] = None,
+    temperature: Annotated[float | None, typer.Option(help=TEMPERATURE)] = None,
+    candidates: Annotated[int | None, typer.Option(help=CANDIDATES)] = None,
     batch_tokens: Annotated[int, typer.Option(help="Batch size in words.")] = 4096,
     unbuffered: Annotated[
         bool, typer.Option("--unbuffered", help="Tag and print each sentence as soon as it is read; slower for files.")
@@ -63,6 +78,7 @@ def predict(
         linearcore tag predict english sentences.txt --format text > tagged.tsv
         linearcore tag predict english book.txt --format raw --language en --output-format jsonl > tagged.jsonl
         linearcore tag predict english new.jsonl --confidence --kbest 5 > tagged.jsonl
+        linearcore tag predict entities news.conllu --decode-for span-f1 > tagged.conllu
     """
     with usage_errors():
         from linearcore.tagging import Tagger
@@ -83,6 +99,9 @@ def predict(
             margin=margin,
             kbest=kbest,
             beam=beam,
+            decode_for=decode_for,
+            temperature=temperature,
+            candidates=candidates,
             batch_tokens=batch_tokens,
             buffered=not unbuffered,
         )

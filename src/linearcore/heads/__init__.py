@@ -14,7 +14,19 @@ Heads check inputs, convert layouts and reduce losses. The computation is in `fo
 from linearcore.heads._chain import ChainHead
 from linearcore.heads._crf import ChainCRF
 from linearcore.heads._linear_core import LinearCoreChain
+from linearcore.heads._minimum_risk import CANDIDATES, SAMPLES, RiskOptions, check_risk_options
 from linearcore.heads._normed_scores import NormedScores, NormedStack
 from linearcore.heads._ssvm import ChainSSVM
 
-__all__ = ["ChainCRF", "ChainHead", "ChainSSVM", "LinearCoreChain", "NormedScores", "NormedStack"]
+__all__ = [
+    "CANDIDATES",
+    "SAMPLES",
+    "ChainCRF",
+    "ChainHead",
+    "ChainSSVM",
+    "LinearCoreChain",
+    "NormedScores",
+    "NormedStack",
+    "RiskOptions",
+    "check_risk_options",
+]

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import wraps
-from typing import ClassVar, ParamSpec, TypeVar
+from typing import Any, ClassVar, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,7 @@ from linearcore._checks import complaint, holds, nan_where
 from linearcore._torch import can_read
 from linearcore._typing import compute_dtype
 from linearcore.heads._batch import IGNORED_TAG, Batch, check_shapes, to_batch
+from linearcore.heads._minimum_risk import CANDIDATES, SAMPLES, check_risk_options, minimum_risk
 from linearcore.kernels import beam, kbest, viterbi
 from linearcore.structures import Chain, Constraints, Cost, Sites, resolve_cost
 
@@ -197,15 +198,81 @@ class ChainHead(nn.Module, ABC):
         k = _check_positive_int("k", k, "for example 5")
         return self._finish_decoding(*kbest(batch.emissions, self.chain(batch.emissions), batch.sites, k))
 
-    def decode(self, emissions: Tensor, mask: Tensor | None = None, *, width: int | None = None) -> list[list[int]]:
+    def minimum_risk(
+        self,
+        emissions: Tensor,
+        mask: Tensor | None = None,
+        *,
+        cost: str | Cost,
+        candidates: int = CANDIDATES,
+        samples: int = SAMPLES,
+        temperature: float = 1.0,
+        generator: torch.Generator | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Returns the tags with the least expected cost, in the layout of `mask`, −100 where masked, and this cost (B,).
+
+            argmin_{y'} Σ_y p(y) ℓ(y', y),   p(y) ∝ exp(h(x, y) / temperature)
+
+        Use it if a tagger is judged by another metric than whole sequences; it needs no training. It is exact for "zero-one"
+        (the tags of `viterbi`) and "hamming" (from the marginals). For other costs, y' is one of the k best sequences or the
+        tags for "hamming", and the expectation is exact over the k best and estimated from samples over the others. The tags
+        satisfy the constraints.
+
+        `ChainCRF` learns p at temperature 1. The scores of the other heads are no log-probabilities: choose the temperature
+        on validation data.
+
+        Args:
+            cost: ℓ: a name such as "edit", or a `Cost`. "span-f1" and "token-f1" need tag names: `SpanF1(names)`.
+            candidates: k.
+            samples: number of samples from p; 0 restricts p to the k best.
+            temperature: above 1 flattens p, below 1 sharpens it.
+            generator: random number generator on the device of `emissions`; None draws the same samples in every call.
+
+        Raises:
+            ValueError: if an option is out of range, or the cost does not fit the tags.
+
+        Time: `kbest`, plus O(L·B·|Y|·(|Y| + samples)), plus the cost of k·(k + samples) pairs of each sequence.
+        """
+        resolved = cost_for_tags(cost, self.num_tags)
+        batch = self._to_batch(emissions, None, mask)
+        options = check_risk_options(candidates, samples, temperature)
+        chain = self.chain(batch.emissions)
+        tags, risk = minimum_risk(
+            batch.emissions, chain, batch.sites, resolved, allowed=self._allowed, generator=generator, **options
+        )
+        return self._finish_decoding(tags, risk)
+
+    def decode(
+        self,
+        emissions: Tensor,
+        mask: Tensor | None = None,
+        *,
+        width: int | None = None,
+        cost: str | Cost | None = None,
+        **options: Any,
+    ) -> list[list[int]]:
         """Returns the best tags as one list per sequence, as torchcrf does, without masked positions.
 
         The list is empty if no sequence is allowed (score −inf).
 
         Args:
             width: beam width; None for exact search.
+            cost: returns the tags with the least expected cost, see `minimum_risk`; None for those with the best score.
+            options: further arguments of `minimum_risk`.
+
+        Example:
+            >>> from linearcore import ChainCRF
+            >>> [len(tags) for tags in ChainCRF(5).decode(torch.zeros(4, 2, 5), cost="edit")]
+            [4, 4]
         """
-        tags, _ = self.viterbi(emissions, mask) if width is None else self.beam(emissions, mask, width=width)
+        if cost is not None and width is not None:
+            raise ValueError(complaint("width", "be None with `cost`", width, "candidates are searched exactly; omit it"))
+        if cost is None and options:
+            raise TypeError(complaint("cost", f"be passed with `{next(iter(options))}`", None, "for example cost='edit'"))
+        if cost is not None:
+            tags, _ = self.minimum_risk(emissions, mask, cost=cost, **options)
+        else:
+            tags, _ = self.viterbi(emissions, mask) if width is None else self.beam(emissions, mask, width=width)
         rows = tags if self.batch_first else tags.t()
         return [[tag for tag in row if tag != IGNORED_TAG] for row in rows.tolist()]
 

@@ -6,13 +6,14 @@ They do not validate arguments; the layers above do. Each fast routine has a ref
 from linearcore.kernels._backend import BACKENDS, compute_gradients, is_differentiated, resolve_backend
 from linearcore.kernels._binary import binary_elements
 from linearcore.kernels._blocks import block_size, row_blocks, slices
-from linearcore.kernels._chain_sampler import sample_chains
+from linearcore.kernels._consensus import consensus
 from linearcore.kernels._entries import entries
 from linearcore.kernels._fused import fused_kernels_for
 from linearcore.kernels._kbest import kbest
 from linearcore.kernels._local import local_scores, low_rank_scores, neighbour_tags
 from linearcore.kernels._max_product import dense_search
 from linearcore.kernels._partition import log_partition, posterior
+from linearcore.kernels._sample import sample_chain
 from linearcore.kernels._viterbi import beam, viterbi
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "binary_elements",
     "block_size",
     "compute_gradients",
+    "consensus",
     "dense_search",
     "entries",
     "fused_kernels_for",
@@ -33,7 +35,7 @@ __all__ = [
     "posterior",
     "resolve_backend",
     "row_blocks",
-    "sample_chains",
+    "sample_chain",
     "slices",
     "viterbi",
 ]

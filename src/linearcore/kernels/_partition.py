@@ -68,18 +68,6 @@ def posterior(emissions: Tensor, chain: Chain, mask: Tensor) -> Tensor:
         return torch.autograd.grad(values.sum(), leaf)[0]
 
 
-def log_forward(emissions: Tensor, chain: Chain, mask: Tensor, *, is_full: bool = False) -> Tensor:
-    """Returns (L, B, |Y|): log Σ exp of the scores up to position j that end in v, each up to a constant per row.
-
-    Masked positions repeat the position before them. Matrix products unless they underflow; no gradient.
-    """
-    with full_precision(emissions.device):
-        state, _, is_exact = _forward_backward(emissions, chain, mask, is_full or _is_full(mask), False)
-    if bool(is_exact):
-        return state.a[1:, :, : emissions.shape[-1]].log()
-    return torch.stack(_log_forward(emissions, chain, mask)[1])
-
-
 def _log_domain(emissions: Tensor, chain: Chain, mask: Tensor, *, keep_steps: bool = True) -> Tensor:
     """Returns log Z (B,): α_j(v) = logsumexp_i [α_{j−1}(i) + transitions[i, v]] + emissions[j, v]; α_1 = start + emissions.
 

@@ -10,7 +10,7 @@ from linearcore.runtime import StoppedError
 from linearcore.tagging._batches import Bucket
 from linearcore.tagging._corpus import Batch, Corpus, TaggedSentence, digest, split_dev
 from linearcore.tagging._evaluation import Evaluation
-from linearcore.tagging._evaluation_report import evaluation_report
+from linearcore.tagging._evaluation_report import comparison_table, evaluation_report
 from linearcore.tagging._heads import HEADS, ChainSettings, Head, HeadSettings
 from linearcore.tagging._model import TaggingModel
 from linearcore.tagging._prediction import Prediction, ScoredTags
@@ -41,6 +41,7 @@ __all__ = [
     "Training",
     "TrainingResult",
     "Vocabulary",
+    "comparison_table",
     "digest",
     "evaluation_report",
     "lr_at",

@@ -1,11 +1,14 @@
-"""Decoding of emissions with a head: best tags, k-best sequences and confidences. A head of None is token cross-entropy."""
+"""Decoding of emissions with a head: best tags, tags for a metric, k-best sequences and confidences.
+
+A head of None is token cross-entropy.
+"""
 
 import torch
 from torch import Tensor
 
-from linearcore.heads import ChainHead
-from linearcore.kernels import kbest
-from linearcore.structures import Chain, Sites
+from linearcore.heads import ChainHead, RiskOptions
+from linearcore.kernels import consensus, kbest
+from linearcore.structures import Chain, Cost, Sites
 
 #: Tag of masked positions, and of all positions of a sequence for which no allowed tags exist.
 NO_TAG = -100
@@ -51,6 +54,31 @@ def best_sequences(head: ChainHead | None, emissions: Tensor, mask: Tensor | Non
     ranks = ranks.transpose(1, 2)
     sequences = tags.expand(k, *tags.shape).gather(-1, ranks.clamp(min=0).unsqueeze(-1)).squeeze(-1)
     return sequences.masked_fill(ranks == NO_TAG, NO_TAG), scores
+
+
+def least_risk_tags(
+    head: ChainHead | None, emissions: Tensor, mask: Tensor | None, cost: Cost, options: RiskOptions
+) -> Tensor:
+    """Returns the tags (B, L) with the least expected cost, `NO_TAG` where masked; other arguments as in `best_tags`.
+
+    The distribution is that of `ChainHead.minimum_risk`; for token cross-entropy tags are independent.
+    """
+    if head is not None:
+        return head.minimum_risk(emissions, mask, cost=cost, **options)[0]
+    if cost.is_constant or cost.is_error_fraction:  # Both have the best tag of each position.
+        return best_tags(None, emissions, mask, 0)
+    emissions = emissions / options["temperature"]
+    best, log_probs = best_sequences(None, emissions, mask, options["candidates"])
+    mask = torch.ones_like(best[0], dtype=torch.bool) if mask is None else mask
+    drawn = None
+    if options["samples"]:
+        stream = torch.Generator(emissions.device).manual_seed(0)  # The same samples in every call.
+        sums = emissions.double().softmax(-1).cumsum(-1)
+        size = (mask.shape[1], options["samples"])
+        uniforms = torch.rand(size, dtype=sums.dtype, device=sums.device, generator=stream) * sums[..., -1:]
+        drawn = torch.searchsorted(sums, uniforms, right=True).clamp(max=sums.shape[-1] - 1)
+        drawn = drawn.permute(2, 1, 0).masked_fill(~mask.t(), NO_TAG)
+    return consensus(best.transpose(1, 2), log_probs, mask.t(), cost, drawn=drawn)[0].t()
 
 
 def tag_confidences(head: ChainHead | None, emissions: Tensor, mask: Tensor | None, tags: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from typing import Any
 from linearcore._checks import complaint
 from linearcore.tagging._entities import Entities, PrecisionRecall
 from linearcore.tagging._feature_scores import FeatureScores
+from linearcore.tagging._mean_cost import MeanCost
 from linearcore.tagging._scored_columns import ScoredColumns
 
 
@@ -50,9 +51,10 @@ class Evaluation:
         known_tags: tags of the training data, in the columns of the predictions; None counts all tags as seen.
         columns: columns of the gold tags, in the syntax of `--tag`.
         predicted_columns: columns of the predicted tags, among which are those of `columns`; None if they are the same.
+        cost: name of a cost of `linearcore.structures` whose mean over sentences is computed as well, such as "edit".
 
     Raises:
-        ValueError: if one of `columns` is not predicted.
+        ValueError: if one of `columns` is not predicted, or the cost is not defined for the tags.
 
     Example:
         >>> evaluation = Evaluation(known_words={"a", "dog"}, known_tags={"DET", "NOUN", "VERB"})
@@ -77,6 +79,7 @@ class Evaluation:
         *,
         columns: str = "tag",
         predicted_columns: str | None = None,
+        cost: str | None = None,
     ) -> None:
         tags = list(known_tags or ())
         self._columns = ScoredColumns(columns, predicted_columns, tags)
@@ -87,6 +90,7 @@ class Evaluation:
         self._sentences = self._sentences_correct = 0
         self._tokens = self._correct = 0
         self._entities = Entities()
+        self._mean_cost = None if cost is None else MeanCost(cost, self._columns.from_predicted(tags))
 
     def add(self, words: Sequence[str], gold: Sequence[str], predicted: Sequence[str]) -> None:
         """Adds one sentence.
@@ -107,6 +111,8 @@ class Evaluation:
         is_correct = [gold_tag == tag for gold_tag, tag in zip(gold, predicted, strict=True)]
         num_correct = sum(is_correct)
         self._pairs.update(zip(gold, predicted, strict=True))
+        if self._mean_cost is not None:
+            self._mean_cost.add(gold, predicted)
         self._tokens += len(words)
         self._correct += num_correct
         self._sentences += 1
@@ -160,6 +166,11 @@ class Evaluation:
     def entities(self) -> Entities | None:
         """The entity counts, or None if the gold tags are not entity tags."""
         return self._entities if self._entities.has_entities else None
+
+    @property
+    def mean_cost(self) -> MeanCost | None:
+        """The mean cost, or None if no cost was chosen."""
+        return self._mean_cost
 
     @property
     def unseen_correct(self) -> int:
@@ -232,4 +243,5 @@ class Evaluation:
             "tags": {tag: asdict(scores) for tag, scores in self.tags().items()},
             "confusions": [asdict(pair) for pair in self.confusions()],
             "entities": None if self.entities is None else self.entities.to_json(),
+            "cost": None if self._mean_cost is None else {"name": self._mean_cost.name, "mean": self._mean_cost.value},
         }

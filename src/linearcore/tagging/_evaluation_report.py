@@ -54,6 +54,30 @@ def evaluation_report(evaluation: Evaluation, all_tags: bool = False) -> "list[R
     return parts
 
 
+def comparison_table(best: Evaluation, decoded: Evaluation) -> "Table":
+    """Returns a table of two evaluations of the same sentences, side by side.
+
+    Args:
+        best: evaluation of the tags with the best score.
+        decoded: evaluation of the tags that were decoded for a cost; both have the mean of this cost.
+    """
+    from rich.table import Table
+
+    assert best.mean_cost is not None and decoded.mean_cost is not None
+    name = best.mean_cost.name
+    grid = Table(title="Decoding, %", title_justify="left")
+    grid.add_column("")
+    grid.add_column("best score", justify="right", no_wrap=True)
+    grid.add_column(f"for {name}", justify="right", no_wrap=True)
+    costs = (best.mean_cost.value, decoded.mean_cost.value)
+    grid.add_row(f"100 − {name} cost, mean of sentences", *(f"{100 * (1 - cost):.2f}" for cost in costs))
+    if best.entities is not None and decoded.entities is not None:
+        grid.add_row("entity F1", *(f"{entities.overall().f1:.2f}" for entities in (best.entities, decoded.entities)))
+    grid.add_row("words correct", *(f"{each.accuracy:.2f}" for each in (best, decoded)))
+    grid.add_row("sentences correct", *(f"{each.sentences.accuracy:.2f}" for each in (best, decoded)))
+    return grid
+
+
 def summary(evaluation: Evaluation) -> str:
     """Returns the evaluation in one line.
 

@@ -1,15 +1,16 @@
 """The result of `Tagger.predict` and its options."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from torch import Tensor
 
-from linearcore._checks import complaint
-from linearcore.heads import ChainHead
-from linearcore.tagging._decoding import best_sequences, best_tags, tag_confidences
+from linearcore._checks import complaint, one_of
+from linearcore.heads import CANDIDATES, SAMPLES, ChainHead, RiskOptions, check_risk_options
+from linearcore.structures import COST_NAMES, Cost, resolve_cost
+from linearcore.tagging._decoding import best_sequences, best_tags, least_risk_tags, tag_confidences
 from linearcore.tagging._heads import check_count, check_width
 
 
@@ -38,7 +39,7 @@ class Prediction:
         "ssvm"   softmax over the tags of this word, given the tags of the other words
 
     Attributes:
-        tags: the best tags, one per word.
+        tags: the best tags, one per word; with `decode_for` those with the least expected cost.
         confidences: confidence in [0, 1] of each tag.
         margin: score of the best sequence minus score of the second best: how sure the decoder is of the whole sequence.
             inf if there is only one sequence, as for an empty sentence.
@@ -60,9 +61,10 @@ class Decoding:
         tags: names of the tags.
         beam: beam width; 0 is exact search.
         confidences, margin, kbest: as in `Tagger.predict`.
+        cost: the cost to decode for, with its `risk_options`; None for the best score.
 
     Raises:
-        ValueError: if an option is out of range, or `beam` does not fit the head or the other options.
+        ValueError: if an option is out of range, or options do not fit the head or each other.
     """
 
     head: ChainHead | None
@@ -71,6 +73,8 @@ class Decoding:
     confidences: bool = False
     margin: bool = False
     kbest: int = 1
+    cost: Cost | None = None
+    risk_options: RiskOptions | None = None
 
     @classmethod
     def of(
@@ -83,9 +87,17 @@ class Decoding:
         margin: bool = False,
         kbest: int = 1,
         beam: int | None = None,
+        decode_for: str | Cost | None = None,
+        candidates: int | None = None,
+        temperature: float | None = None,
     ) -> "Decoding":
         """Checks the options; `default_beam` is used if `beam` is None."""
         check_count("kbest", kbest)
+        cost = None if decode_for is None else cost_of_names(decode_for, tags)
+        _check_combination(cost, {"kbest": kbest > 1, "margin": margin, "beam": bool(beam)}, candidates, temperature)
+        risk_options = check_risk_options(
+            CANDIDATES if candidates is None else candidates, SAMPLES, 1.0 if temperature is None else temperature
+        )
         if beam is not None:
             check_width("beam", beam)
             if head is None:
@@ -93,7 +105,8 @@ class Decoding:
             if beam and (margin or kbest > 1):
                 advice = "k-best search is exact; omit it"
                 raise ValueError(complaint("beam", "be None or 0 with `kbest` or `margin`", beam, advice))
-        return cls(head, tags, default_beam if beam is None else beam, confidences, margin, kbest)
+        width = default_beam if beam is None else beam
+        return cls(head, tags, width, confidences, margin, kbest, cost, risk_options)
 
     @property
     def num_sequences(self) -> int:
@@ -113,7 +126,7 @@ class Decoding:
             lengths: number of words of each sentence, at least 1.
         """
         if self.num_sequences == 1:
-            best = best_tags(self.head, emissions, mask, self.beam)
+            best = self._best_tags(emissions, mask)
             sequences = [[row] for row in best.tolist()]
             scores: list[list[float]] = [[]] * len(lengths)  # Not needed.
         else:
@@ -127,6 +140,11 @@ class Decoding:
             None if rows[0][0] < 0 else self._prediction([row[:length] for row in rows], row_scores, certain[:length])
             for rows, row_scores, certain, length in zip(sequences, scores, confidences, lengths, strict=True)
         ]
+
+    def _best_tags(self, emissions: Tensor, mask: Tensor | None) -> Tensor:
+        if self.cost is None or self.risk_options is None:
+            return best_tags(self.head, emissions, mask, self.beam)
+        return least_risk_tags(self.head, emissions, mask, self.cost, self.risk_options)
 
     def _prediction(self, sequences: list[list[int]], scores: list[float], confidences: list[float]) -> Prediction:
         """Returns the prediction of one sentence from its tag indices and scores, best first, −inf for missing sequences."""
@@ -142,3 +160,33 @@ class Decoding:
             (found[0] - found[1] if len(found) > 1 else math.inf) if self.margin else None,
             [ScoredTags([tags[index] for index in row], score) for row, score in pairs] if self.kbest > 1 else None,
         )
+
+
+def cost_of_names(decode_for: str | Cost, tags: Sequence[str]) -> Cost:
+    """Returns the cost with this name for these tags, or `decode_for` itself.
+
+    Raises:
+        ValueError: if the cost is unknown, or is not defined for the tags.
+    """
+    if isinstance(decode_for, str):
+        one_of("decode_for", decode_for, COST_NAMES)
+    try:
+        cost = resolve_cost(decode_for, tags)
+        cost.check(len(tags))
+    except ValueError as error:
+        name = repr(decode_for) if isinstance(decode_for, str) else type(decode_for).__name__
+        raise ValueError(complaint("decode_for", "fit the tags of the model", name, str(error))) from None
+    return cost
+
+
+def _check_combination(
+    cost: Cost | None, search: Mapping[str, bool], candidates: int | None, temperature: float | None
+) -> None:
+    """Raises if `decode_for` comes with an option that orders sequences by score, or its options come without it."""
+    for name, is_set in search.items():
+        if cost is not None and is_set:
+            advice = f"it orders sequences by score and {cost.name!r} by expected cost; omit one of the two"
+            raise ValueError(complaint(name, "be omitted with `decode_for`", "both", advice))
+    for name, value in (("candidates", candidates), ("temperature", temperature)):
+        if cost is None and value is not None:
+            raise ValueError(complaint(name, "come with `decode_for`", f"{value} alone", "choose a cost, or omit it"))

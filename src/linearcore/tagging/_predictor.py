@@ -29,7 +29,7 @@ class Predictor:
         batch_tokens: batch size in words, padding included.
         buffered: read some hundred sentences and tag them in batches of similar length. False tags each sentence as soon as
             it is read, which is slower.
-        options: confidences, margin, kbest, beam.
+        options: confidences, margin, kbest, beam, decode_for, candidates, temperature.
 
     Raises:
         ValueError: if an option is out of range.

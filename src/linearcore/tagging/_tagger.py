@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from linearcore.runtime import StoreError, read_store, write_store
+from linearcore.structures import Cost
 from linearcore.tagging._composition import Composition
 from linearcore.tagging._evaluation import Evaluation
 from linearcore.tagging._model import TaggingModel
@@ -96,6 +97,9 @@ class Tagger:
         margin: bool = False,
         kbest: int = 1,
         beam: int | None = None,
+        decode_for: str | Cost | None = None,
+        candidates: int | None = None,
+        temperature: float | None = None,
         batch_tokens: int = BATCH_TOKENS,
     ) -> Iterator[Prediction]:
         """Yields the prediction of each sentence, in order. The input is streamed, as in `tag_all`.
@@ -106,11 +110,15 @@ class Tagger:
             margin: also compute the difference in score to the second-best sequence.
             kbest: number of sequences to return; 1 returns no list of sequences.
             beam: beam width; 0 is exact search; None is the model's own setting. `margin` and `kbest` always search exactly.
+            decode_for: return the tags with the least expected cost, such as "span-f1" or "edit", instead of those with the
+                best score; see `ChainHead.minimum_risk`. Not with `margin`, `kbest` or `beam`.
+            candidates, temperature: options of `minimum_risk`, for `decode_for`; None for its defaults.
             batch_tokens: batch size in words, padding included.
 
         Raises:
             TypeError: if a sentence is a string, or a word is not; the message has their indices.
-            ValueError: if an option is out of range, or no allowed sequence of tags exists for a sentence.
+            ValueError: if an option is out of range or does not fit the others or the tags, or no allowed sequence of tags
+                exists for a sentence.
 
         Example:
             >>> from linearcore.tagging.encoders import BiLSTM
@@ -121,7 +129,14 @@ class Tagger:
             (2, 2, 3, None)
         """
         predictor = self._predictor(
-            confidences=confidences, margin=margin, kbest=kbest, beam=beam, batch_tokens=batch_tokens
+            confidences=confidences,
+            margin=margin,
+            kbest=kbest,
+            beam=beam,
+            decode_for=decode_for,
+            candidates=candidates,
+            temperature=temperature,
+            batch_tokens=batch_tokens,
         )
         pairs = predictor.stream(to_sentences("sentences", sentences), lambda words: words)
         return (prediction for _, prediction in pairs)
@@ -149,38 +164,45 @@ class Tagger:
         pairs = self.predict_sentences(sentences, batch_tokens=batch_tokens, buffered=buffered)
         return ((sentence, prediction.tags) for sentence, prediction in pairs)
 
-    def evaluation(self, columns: str | None = None) -> Evaluation:
+    def evaluation(self, columns: str | None = None, *, cost: str | None = None) -> Evaluation:
         """Returns an empty `Evaluation` with the training vocabulary.
 
         Args:
             columns: columns of the gold tags, in the syntax of `--tag`: some or all of those that the tagger predicts. None
                 for all of them.
+            cost: name of a cost whose mean over sentences is computed as well.
 
         Raises:
-            ValueError: if the tagger does not predict a column.
+            ValueError: if the tagger does not predict a column, or the cost is not defined for the tags.
         """
         return Evaluation(
             self.vocabulary.word_numbers,
             self.vocabulary.seen_tags,
             columns=self.columns if columns is None else columns,
             predicted_columns=self.columns,
+            cost=cost,
         )
 
-    def evaluate(self, sentences: Iterable[Any], columns: str | None = None) -> Evaluation:
+    def evaluate(
+        self, sentences: Iterable[Any], columns: str | None = None, *, decode_for: str | None = None, **options: Any
+    ) -> Evaluation:
         """Compares predicted tags with the tags of the sentences.
 
         Args:
             sentences: pairs (words, tags), dicts with "tokens" and "tags", or sentences from `linearcore.tagging.readers`.
                 Empty sentences are skipped.
             columns: as in `evaluation`.
+            decode_for: name of a cost: predict the tags with the least expected cost, and report the mean cost.
+            options: further options of `predict`.
 
         Raises:
             TypeError: if a sentence is something else, or a word or a tag is not a string; the message has their indices.
             ValueError: if the numbers of words and tags of a sentence differ, or the tagger does not predict a column.
         """
-        evaluation = self.evaluation(columns)
+        evaluation = self.evaluation(columns, cost=decode_for)
         tagged = to_tagged_sentences("sentences", sentences)
-        for (words, tags), prediction in self._predictor().stream(tagged, lambda pair: pair[0]):
+        predictor = self._predictor(decode_for=decode_for, **options)
+        for (words, tags), prediction in predictor.stream(tagged, lambda pair: pair[0]):
             if words:
                 evaluation.add(words, tags, prediction.tags)
         return evaluation

@@ -157,7 +157,7 @@ def test_target_regret_is_expected_cost_above_the_least() -> None:
 
 MESSAGES = {
     "form": (lambda: Problem("softmax", 3), "`form` must be one of 'pairwise', 'centered', 'logodds', 'structured-sum'"),
-    "cost": (lambda: Problem("pairwise", 3, "edit"), "`cost` must be one of 'zero-one', 'hamming', got 'edit'"),
+    "cost": (lambda: Problem("pairwise", 3, "f2"), "`cost` must be one of 'zero-one', 'hamming', "),
     "family": (lambda: Problem("pairwise", 3, family="tree"), "`family` must be one of 'free', 'unary', 'chain', got"),
     "size": (lambda: as_probabilities([0.5, 0.5], 3), "`probabilities` must have 3 entries, one for each"),
     "sum": (lambda: as_probabilities([0.5, 0.4], 2), "`probabilities` must be non-negative and add up to 1"),

@@ -80,7 +80,7 @@ def long_names() -> Evaluation:
 
 
 def test_in_a_file_every_tag_has_one_row(long_names, capsys):
-    _tag_eval._print(long_names, all_tags=False)
+    _tag_eval._print([long_names], all_tags=False)
     lines = capsys.readouterr().out.splitlines()
     for name, rows in ((LONG + "Sing", 2), (LONG + "Plur", 2)):  # In the table of tags and in that of confusions.
         assert sum(name in line for line in lines) == rows

@@ -319,14 +319,14 @@ LOSSES: dict[str, tuple[Callable[[], ChainHead], type[Exception], str]] = {
         r"`surrogate` must be a `Surrogate`, got str; ",
     ),
     "an unknown cost": (
-        lambda: LinearCoreChain(3, cost="edit"),
+        lambda: LinearCoreChain(3, cost="f2"),
         ValueError,
-        r"`cost` must be one of 'zero-one', 'hamming', got 'edit'; choose one of these or pass a Cost",
+        r"`cost` must be one of 'zero-one', 'hamming', .*, got 'f2'; choose one of these or pass a Cost",
     ),
     "an unknown cost of the SSVM": (
-        lambda: ChainSSVM(3, cost="edit"),
+        lambda: ChainSSVM(3, cost="f2"),
         ValueError,
-        r"`cost` must be one of 'zero-one', 'hamming', got 'edit'",
+        r"`cost` must be one of 'zero-one', 'hamming', .*, got 'f2'",
     ),
     **{
         f"a unary share of {share!r}": (

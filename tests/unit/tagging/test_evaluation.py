@@ -112,7 +112,7 @@ def test_json(evaluation):
     found = evaluation.to_json()
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     counts = ["accuracy", "tokens", "sentences", "known", "unknown", "unseen_tags"]
-    assert list(found) == [*counts, "columns", "universal_features", "features", "tags", "confusions", "entities"]
+    assert list(found) == [*counts, "columns", "universal_features", "features", "tags", "confusions", "entities", "cost"]
     assert found["accuracy"] == evaluation.accuracy and found["tokens"] == len(flat(0))
     assert found["sentences"] == {"count": 200, "accuracy": evaluation.sentences.accuracy}
     assert found["unknown"] == {"count": evaluation.unknown.count, "accuracy": evaluation.unknown.accuracy}
@@ -121,7 +121,7 @@ def test_json(evaluation):
         "precision": noun.precision, "recall": noun.recall, "f1": noun.f1, "support": noun.support,
     }  # fmt: skip
     assert set(found["confusions"][0]) == {"gold", "predicted", "count"}
-    assert found["entities"] is None
+    assert found["entities"] is None and found["cost"] is None
 
 
 def test_it_keeps_counts_and_no_sentences():

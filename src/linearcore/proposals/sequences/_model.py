@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from linearcore._checks import shape
-from linearcore.kernels import log_partition, sample_chains
+from linearcore.kernels import log_partition, sample_chain
 from linearcore.proposals.sequences._base import SequenceProposal
 from linearcore.structures import Chain, Sites, sequence_scores
 
@@ -47,7 +47,8 @@ class ModelSequences(SequenceProposal):
     def _sample(
         self, tags: Tensor, sites: Sites, num_tags: int, num_samples: int, generator: torch.Generator | None
     ) -> Tensor:
-        return sample_chains(self.emissions, self.chain, sites, num_samples, generator)[0]
+        tags, _ = sample_chain(self.emissions, self.chain, sites, num_samples, generator)
+        return tags.clamp(min=0)  # Masked positions are −100.
 
     def _log_prob(self, draws: Tensor, tags: Tensor, sites: Sites, num_tags: int) -> Tensor:
         emissions, chain = self.emissions.detach().double(), Chain(*(part.detach().double() for part in self.chain))
