@@ -6,7 +6,8 @@ gradient is that of the emissions of one sequence. Scores are small ("untrained"
 
     variance        E ‖g − E g‖² / ‖E g‖² of one sample
     samples         the variance of uniform samples over it: so many times fewer samples give the same variance
-    ms              median time of loss and gradient for a batch, with the k-best search or recursion that a proposal needs
+    ms              time of loss and gradient for a batch, with the k-best search or recursion that a proposal needs: the
+                    lower quartile of interleaved steps, since other work on the machine only lengthens them
     time            as `samples`, at equal time
     effective       the expected share of effective samples, (E w)² / E w²
 
@@ -18,7 +19,8 @@ time per sample, which must not depend on the number of tags.
 
 import argparse
 import math
-from collections.abc import Iterator
+import statistics
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +30,7 @@ from rich.table import Table
 from torch import Tensor
 
 import linearcore as lc
-from _harness import Contender, command, interleaved_medians, parsed
+from _harness import Contender, command, interleaved_times, parsed
 from linearcore.kernels import kbest
 from linearcore.proposals.sequences import (
     EditedSequences,
@@ -232,7 +234,7 @@ def variances(args: argparse.Namespace, stream: torch.Generator, progress: Progr
 
 
 def times(given: Problem, cost: Cost, args: argparse.Namespace) -> dict[str, float]:
-    """Returns the median milliseconds of loss and gradient by proposal; what a proposal needs is made in each step."""
+    """Returns the milliseconds of loss and gradient by proposal; what a proposal needs is made in each step."""
 
     def step(name: str) -> None:
         leaf = given.emissions.detach().requires_grad_()
@@ -251,7 +253,13 @@ def times(given: Problem, cost: Cost, args: argparse.Namespace) -> dict[str, flo
         "k best": lambda: mixed(ListedSequences(kbest(given.emissions, given.chain, given.sites, BEST)[0])),
     }
     contenders = {name: Contender(lambda name=name: step(name)) for name in proposals(given, cost)}
-    return interleaved_medians(contenders, "cpu", seconds=args.seconds, least=args.least, few=3)
+    return quartiles(contenders, args)
+
+
+def quartiles(contenders: Mapping[Any, Contender], args: argparse.Namespace) -> dict[Any, float]:
+    """Returns the lower quartile of each contender's milliseconds."""
+    found = interleaved_times(contenders, "cpu", seconds=args.seconds, least=args.least, few=3)
+    return {name: statistics.quantiles(values, n=4)[0] for name, values in found.items()}
 
 
 def by_tags(args: argparse.Namespace, stream: torch.Generator) -> Iterator[dict[str, Any]]:
@@ -278,7 +286,7 @@ def per_sample(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
         cases = [(num_tags, n) for num_tags in args.growth for n in (1, 2, 4)]
         contenders = {case: Contender(lambda case=case: step(*case)) for case in cases}
-        clock = interleaved_medians(contenders, "cpu", seconds=args.seconds, least=args.least)
+        clock = quartiles(contenders, args)
         for (num_tags, n), milliseconds in clock.items():
             microseconds = 1e3 * milliseconds / (TIMED_SAMPLES * batch)
             yield {"length": length, "tags": num_tags, "n": n, "us": float(f"{microseconds:.4g}")}
