@@ -112,6 +112,14 @@ def test_candidates_are_the_k_best_of_a_head() -> None:
     torch.testing.assert_close(proposal.log_prob(draws, tags, sites, 2).exp(), torch.full((50, 2), 1 / 8).double())
 
 
+def test_an_example_without_any_candidate_is_nan() -> None:
+    proposal = ListedSequences(CANDIDATES.clone())
+    proposal.candidates[:, :, 0] = -100
+    draws = proposal.sample(TAGS, SITES, NUM_TAGS, 5)
+    log_prob = proposal.log_prob(draws, TAGS, SITES, NUM_TAGS)
+    assert (draws >= 0).all() and log_prob[:, 0].isnan().all() and log_prob[:, 1:].isfinite().all()
+
+
 def test_a_list_is_not_read_back_from_the_device() -> None:
     with FakeTensorMode():
         tags, sites = torch.zeros(4, 3, dtype=torch.long), Sites.of(torch.ones(4, 3, dtype=torch.bool))

@@ -46,7 +46,8 @@ class ListedSequences(SequenceProposal):
         # The valid ones come first, in their order.
         order = (~is_valid).long().argsort(dim=0, stable=True)
         index = order.gather(0, (uniform * number).long()).unsqueeze(1)
-        return self.candidates.gather(0, index.expand(-1, len(sites.mask), -1))
+        # An example without any candidate gets arbitrary tags; their probability is NaN.
+        return self.candidates.gather(0, index.expand(-1, len(sites.mask), -1)).clamp(min=0)
 
     def _log_prob(self, draws: Tensor, tags: Tensor, sites: Sites, num_tags: int) -> Tensor:
         is_valid = self._is_valid(sites)
