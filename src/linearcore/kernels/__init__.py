@@ -1,8 +1,10 @@
-"""Tensor routines: chain recursions and searches, look-ups, blockwise losses, and fused Triton kernels.
+"""Tensor routines: recursions and searches on chains and automata, look-ups, blockwise losses, and fused Triton kernels.
 
 They do not validate arguments; the layers above do. Each fast routine has a reference implementation.
 """
 
+from linearcore.kernels._automaton import path_logsumexp
+from linearcore.kernels._automaton_paths import best_path, best_paths, sample_paths
 from linearcore.kernels._backend import BACKENDS, compute_gradients, is_differentiated, resolve_backend
 from linearcore.kernels._binary import binary_elements
 from linearcore.kernels._blocks import block_size, row_blocks, slices
@@ -17,6 +19,8 @@ from linearcore.kernels._viterbi import beam, viterbi
 __all__ = [
     "BACKENDS",
     "beam",
+    "best_path",
+    "best_paths",
     "binary_elements",
     "block_size",
     "compute_gradients",
@@ -29,9 +33,11 @@ __all__ = [
     "log_partition",
     "low_rank_scores",
     "neighbour_tags",
+    "path_logsumexp",
     "posterior",
     "resolve_backend",
     "row_blocks",
+    "sample_paths",
     "slices",
     "viterbi",
 ]
