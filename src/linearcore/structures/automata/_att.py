@@ -92,7 +92,9 @@ def read_att(
 
 
 def write_att(automaton: Automaton, file: str | os.PathLike[str], scores: Tensor | None = None, *, offset: int = 0) -> None:
-    """Writes an automaton in AT&T text format, as an acceptor with costs −score. Digits are not lost.
+    """Writes an automaton in AT&T text format, as an acceptor with costs −score. No digits are lost.
+
+    Arcs that leave the start come first; otherwise they keep their order.
 
     Args:
         automaton: any automaton.
