@@ -1,5 +1,6 @@
 """Small acyclic automata with enumeration of all paths: a reference implementation without levels."""
 
+import itertools
 import math
 from typing import NamedTuple
 
@@ -57,7 +58,7 @@ def automata(draw: st.DrawFn, min_label: int = -1) -> Automaton:
     labels = draw(st.lists(st.integers(min_label, 3), min_size=len(chosen), max_size=len(chosen)))
     # A path through all states of a drawn subset, so that there is one.
     stops = [0, *sorted(draw(st.sets(st.integers(1, size - 1)))), size - 1] if size > 1 else [0]
-    backbone = [(a, b, 0) for a, b in zip(stops, stops[1:], strict=False) if a != b]
+    backbone = [(a, b, 0) for a, b in itertools.pairwise(stops) if a != b]
     arcs = draw(st.permutations([*((a, b, label) for (a, b), label in zip(chosen, labels, strict=True)), *backbone]))
     final = {size - 1} | draw(st.sets(st.integers(0, size - 1), max_size=2))
     numbered = [(numbers[a], numbers[b], label) for a, b, label in arcs]

@@ -1,4 +1,7 @@
-"""Best paths and samples of an acyclic automaton."""
+"""Best paths and samples of an acyclic automaton.
+
+Paths are traced from the end to the start, where they stay: slot 0 is an arc that leaves it.
+"""
 
 import torch
 from torch import Tensor
@@ -21,7 +24,6 @@ def best_path(scores: Tensor, plan: Plan) -> tuple[Tensor, Tensor]:
     slot = choice.add_(sweep.first.unsqueeze(-1))
     column = torch.arange(scores.shape[0], device=scores.device)
     previous = sweep.neighbour[slot].mul_(scores.shape[0]).add_(column)
-    previous[0] = column  # The start is reached from itself.
     end = (sweep.num_rows - 2) * scores.shape[0] + column
     return _trace_back(plan, previous, slot, end, values[-2]), values[-2]
 
@@ -45,7 +47,6 @@ def best_paths(scores: Tensor, plan: Plan, k: int) -> tuple[Tensor, Tensor]:
     slot = (choice // k).add_(sweep.first[:, None, None])
     place = torch.arange(batch * k, device=scores.device).view(batch, k)
     previous = (sweep.neighbour[slot] * batch + place // k) * k + choice % k
-    previous[0] = place
     end = (sweep.num_rows - 2) * batch * k + place
     return _trace_back(plan, previous, slot, end, values[-2]).transpose(0, 1), values[-2].t()
 
@@ -74,10 +75,9 @@ def sample_paths(scores: Tensor, plan: Plan, num_samples: int, generator: torch.
         # Row r has the values from r to r + 1 for itself. Rounding must not lead to the next row.
         above = (row + 1).double()
         key = torch.minimum(values.add_(row), torch.nextafter(above, torch.zeros_like(above)))
-        slot = torch.searchsorted(table, key, right=True).clamp_(max=max(0, table.shape[-1] - 1))
-        is_done = row == 0
-        arcs.append(sweep.arc[slot].masked_fill_(is_done, PADDING))
-        row = sweep.neighbour[slot].masked_fill_(is_done, 0)
+        slot = torch.searchsorted(table, key, right=True)
+        arcs.append(sweep.arc[slot].masked_fill_(row == 0, PADDING))
+        row = sweep.neighbour[slot]
     paths = _left_aligned(torch.stack(arcs, -1)[..., 1:])  # The arc into the end was added by the plan.
     return paths.masked_fill_((potentials[-2] == -torch.inf)[:, None, None], PADDING).transpose(0, 1)
 

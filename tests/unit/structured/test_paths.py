@@ -14,6 +14,7 @@ from linearcore.structures import Automaton, Constraints, chain_arc_scores
 from tests.automata import Case, cases, every_path, every_score, padded
 
 DIAMOND = Automaton.from_arcs([(0, 1, 0), (0, 2, 1), (1, 3, 2), (2, 3, 3), (0, 3, 4)], final=[3])
+STAIRS = Automaton.from_arcs([(0, 1, 0), (1, 2, 0)], final=[1, 2])
 
 
 @settings(max_examples=40, deadline=None)
@@ -148,6 +149,18 @@ def test_a_sample_never_leaves_its_state_by_rounding(monkeypatch: pytest.MonkeyP
     assert PathDistribution.uniform(chain).path_score(arcs).tolist() == [0, 0]
 
 
+@pytest.mark.parametrize("value", [0.0, 0.25, 1 - 2.0**-53])
+def test_a_sample_never_has_a_forbidden_arc(value: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Some states have no allowed arc at all. A number drawn as 0 must not choose an arc of probability 0.
+    chain = Automaton.from_chain(12, 5)
+    scores = torch.zeros(chain.num_arcs)
+    scores[chain.label % 2 == 0] = -math.inf
+    paths = PathDistribution(chain, scores)
+    assert bool((chain.labels(paths.sample(50, torch.Generator().manual_seed(0))) % 2 == 1).all())
+    monkeypatch.setattr(torch, "rand", lambda size, **how: torch.full(size, value, dtype=torch.float64))
+    assert bool((chain.labels(paths.sample(1)) % 2 == 1).all())
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 @pytest.mark.parametrize("shape", [(), (0,), (32,), (2, 3)])
 def test_any_batch_and_dtype(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
@@ -221,7 +234,8 @@ ERRORS = {
     "not connected": (ValueError, "`arcs` must be paths of the automaton, got 1 of 1 paths", lambda: _score(0, 3)),
     "not from the start": (ValueError, "`arcs` must be paths of the automaton", lambda: _score(2, -100)),
     "not to the end": (ValueError, "`arcs` must be paths of the automaton", lambda: _score(0, -100)),
-    "gap": (ValueError, "`arcs` must be paths of the automaton", lambda: _score(0, -100, 2)),
+    "gap": (ValueError, "`arcs` must be paths of the automaton",
+            lambda: PathDistribution(STAIRS, torch.zeros(2)).path_score(torch.tensor([0, -100, 1]))),
     "empty": (ValueError, "`arcs` must be paths of the automaton", lambda: _score(-100, -100)),
 }  # fmt: skip
 

@@ -54,7 +54,9 @@ def test_sum_count_and_expected_counts() -> None:
     columns = zip(automaton.source.tolist(), automaton.target.tolist(), scores.tolist(), strict=True)
     expected = torch.tensor([math.exp(before[source] + score + after[target] - log_z) for source, target, score in columns])
     torch.testing.assert_close(paths.expected_arc_counts().float(), expected, rtol=1e-5, atol=1e-7)
-    assert math.isclose(automaton.log_count, log_partition(openfst(automaton, torch.zeros_like(scores), "log64")), rel_tol=1e-8)
+    assert math.isclose(
+        automaton.log_count, log_partition(openfst(automaton, torch.zeros_like(scores), "log64")), rel_tol=1e-8
+    )
 
 
 def test_best_paths() -> None:

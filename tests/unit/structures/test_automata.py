@@ -79,8 +79,7 @@ def test_a_chain_has_all_sequences(is_constrained: bool) -> None:
     expected = [
         tags
         for tags in itertools.product(range(3), repeat=4)
-        if constraints is None
-        or (tags[0] != 2 and tags[-1] != 0 and not {(0, 0), (1, 2)} & set(itertools.pairwise(tags)))
+        if constraints is None or (tags[0] != 2 and tags[-1] != 0 and not {(0, 0), (1, 2)} & set(itertools.pairwise(tags)))
     ]
     assert sorted(outputs(automaton)) == expected
     if constraints is None:
@@ -110,6 +109,14 @@ def test_words_may_be_sequences_of_any_symbols_and_long() -> None:
 
 def test_counts_are_exact_beyond_floats() -> None:
     assert Automaton.from_chain(60, 10).count == 10**60
+
+
+def test_padding_is_at_most_as_large_as_the_automaton() -> None:
+    # One state with 500 arcs beside 500 states with one.
+    star = [(0, 1, label) for label in range(500)]
+    comb = [arc for state in range(2, 502) for arc in ((0, state, 0), (state, 502, 0))]
+    plan = Automaton.from_arcs([*star, (1, 502, 0), *comb], final=[502]).plan(torch.device("cpu"))
+    assert all(len(sweep.arc) <= 2 * (len(star) + len(comb) + 2) for sweep in (plan.forward, plan.backward))
 
 
 def test_a_copy_works() -> None:
