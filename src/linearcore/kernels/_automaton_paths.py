@@ -42,6 +42,9 @@ def best_paths(scores: Tensor, plan: Plan, k: int) -> tuple[Tensor, Tensor]:
     choice = torch.zeros_like(values, dtype=torch.int64)
     for low, high, first, last, width in sweep.steps:
         incoming = values.index_select(0, sweep.neighbour[first:last]).add_(slots[first:last])
+        if width == 1:  # The predecessor's paths, in their order.
+            values[low:high], choice[low:high] = incoming, torch.arange(k, device=scores.device)
+            continue
         block = incoming.view(high - low, width, batch, k).transpose(1, 2).flatten(2)
         values[low:high], choice[low:high] = block.topk(k)
     slot = (choice // k).add_(sweep.first[:, None, None])

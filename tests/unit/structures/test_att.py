@@ -51,6 +51,11 @@ def test_epsilon_writes_nothing_and_the_offset_moves_labels() -> None:
     assert found.label.tolist() == [-1, 4, 0]
 
 
+def test_files_of_k2_have_label_minus_one_on_arcs_into_the_final_state() -> None:
+    found = read_att(["0 1 10 -0.5", "0 1 20 -1.5", "1 2 -1 -2", "2"])
+    assert found.label.tolist() == [10, 20, -1] and paths(found) == [([10], 2.5), ([20], 3.5)]
+
+
 def test_the_first_line_names_the_start() -> None:
     assert read_att(["7 3 1", "3"]).start == 7
     assert read_att(["9"]).start == 9 and read_att(["9"]).count == 1
@@ -100,7 +105,7 @@ ERRORS = {
     "nan": (["0 1 1 nan", "0 1 2", "1"], {}, "file:1: the cost 'nan' is not a number above −inf;"),
     "minus infinity": (["0 1 1", "1 -Infinity"], {}, "file:2: the cost '-Infinity' is not a number above −inf;"),
     "label": (["0 1 a", "1"], {}, "file:1: the label 'a' is not a number; pass the symbol table as `symbols`"),
-    "negative label": (["0 1 3", "1 2 -1", "2"], {}, "file:2: label '-1' has number -1, which is below the smallest, 0;"),
+    "negative label": (["0 1 3", "1 2 -2", "2"], {}, "file:2: label '-2' has number -2, which is below the smallest, 1;"),
     "below the offset": (["0 1 1", "1"], {"offset": 2}, "file:1: label '1' has number 1, which is below the smallest, 2;"),
     "unknown symbol": (["0 1 b", "1"], {"symbols": ["a 1"]}, "file:1: the symbol 'b' is not in the symbol table;"),
     "ambiguous": (["0 1 3 3", "1"], {}, "file:1: the fourth column equals the third: .*; pass acceptor=True or"),

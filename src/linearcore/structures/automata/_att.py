@@ -13,8 +13,8 @@ from linearcore._checks import complaint, one_of
 from linearcore.structures.automata._automaton import NO_LABEL, Automaton, useful_arcs
 from linearcore.structures.automata._topology import Graph
 
-#: Number of the empty label in files, by OpenFst's convention.
-EPSILON = 0
+#: Number of the empty label in files, by OpenFst's convention, and k2's label of arcs into its final state.
+EPSILON, K2_FINAL = 0, -1
 
 Source = str | os.PathLike[str] | Iterable[str]
 
@@ -37,7 +37,8 @@ def read_att(
 
     The file's costs are tropical: the best path has the lowest. Here the best path has the highest score, so
     `arc_scores` = −cost. If a final state has a cost other than 0, all final states get an arc with this score that writes
-    nothing and leads to a new state. Label 0, OpenFst's epsilon, becomes −1.
+    nothing and leads to a new state. Label 0, OpenFst's epsilon, becomes −1, as does k2's label −1 of arcs into its final
+    state. k2 writes costs with `to_str(openfst=True)`; otherwise it writes scores, which this cannot detect.
 
     Args:
         file: path, or lines. The first line's state is the start.
@@ -170,11 +171,11 @@ class _Reader(NamedTuple):
             raise self._error(line, wrong, 'pass project="input" or project="output" to keep one of them')
         text = cells[0 if project == "input" else -1]
         number = self._number(line, text)
-        if number == EPSILON:
+        if number in (EPSILON, K2_FINAL):
             return NO_LABEL
         if number - self.offset < 0:
-            wrong = f"label {text!r} has number {number}, which is below the smallest, {max(self.offset, EPSILON)}"
-            raise self._error(line, wrong, "0 is the empty label; in k2 write it with openfst=True")
+            wrong = f"label {text!r} has number {number}, which is below the smallest, {max(self.offset, 1)}"
+            raise self._error(line, wrong, "correct it, or pass a smaller `offset`")
         return number - self.offset
 
     def _number(self, line: _Line, text: str) -> int:
