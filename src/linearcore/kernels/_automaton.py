@@ -50,10 +50,9 @@ def forward_pass(scores: Tensor, sweep: Sweep) -> tuple[Tensor, Tensor]:
     """
     slots, potentials = slot_scores(scores, sweep), first_potentials(scores, sweep)
     lowest = torch.finfo(scores.dtype).min
-    for low, high, first, last, width in sweep.steps:
-        block, result = slots[first:last], potentials[low:high]
-        block.add_(potentials.index_select(0, sweep.neighbour[first:last]))
-        block = block.view(high - low, width, scores.shape[0])
+    for step, neighbour, part, result in sweep.blocks(slots, potentials):
+        part.add_(potentials.index_select(0, neighbour))
+        block = part.view(len(result), step.width, scores.shape[0])
         peak = block.amax(1, keepdim=True).clamp_(min=lowest)  # If all are −inf, exp gives 0 and the logarithm −inf.
         torch.sum(block.sub_(peak).exp_(), 1, out=result)
         block.div_(result.clamp(min=1.0).unsqueeze(1))  # The sum is at least 1, or 0.
@@ -76,9 +75,9 @@ def _expected_counts(posteriors: Tensor, plan: Plan, grad: Tensor) -> Tensor:
     slots = posteriors.index_select(0, plan.forward_slot)
     rows = posteriors.new_zeros(sweep.num_rows, batch)
     rows[0] = grad
-    for low, high, first, last, width in sweep.steps:
-        block = slots[first:last].mul_(rows.index_select(0, sweep.neighbour[first:last]))
-        torch.sum(block.view(high - low, width, batch), 1, out=rows[low:high])
+    for step, neighbour, part, result in sweep.blocks(slots, rows):
+        part.mul_(rows.index_select(0, neighbour))
+        torch.sum(part.view(len(result), step.width, batch), 1, out=result)
     return slots.index_select(0, plan.slot).t()
 
 

@@ -18,9 +18,9 @@ def best_path(scores: Tensor, plan: Plan) -> tuple[Tensor, Tensor]:
     sweep, scores = plan.forward, scores.detach()
     slots, values = slot_scores(scores, sweep), first_potentials(scores, sweep)
     choice = torch.zeros_like(values, dtype=torch.int64)
-    for low, high, first, last, width in sweep.steps:
-        incoming = values.index_select(0, sweep.neighbour[first:last]).add_(slots[first:last])
-        torch.max(incoming.view(high - low, width, scores.shape[0]), 1, out=(values[low:high], choice[low:high]))
+    for step, neighbour, part, value, index in sweep.blocks(slots, values, choice):
+        incoming = values.index_select(0, neighbour).add_(part)
+        torch.max(incoming.view(len(value), step.width, scores.shape[0]), 1, out=(value, index))
     slot = choice.add_(sweep.first.unsqueeze(-1))
     column = torch.arange(scores.shape[0], device=scores.device)
     previous = sweep.neighbour[slot].mul_(scores.shape[0]).add_(column)
@@ -40,13 +40,12 @@ def best_paths(scores: Tensor, plan: Plan, k: int) -> tuple[Tensor, Tensor]:
     values = scores.new_full((sweep.num_rows, batch, k), -torch.inf)
     values[0, :, 0] = 0.0
     choice = torch.zeros_like(values, dtype=torch.int64)
-    for low, high, first, last, width in sweep.steps:
-        incoming = values.index_select(0, sweep.neighbour[first:last]).add_(slots[first:last])
-        if width == 1:  # The predecessor's paths, in their order.
-            values[low:high], choice[low:high] = incoming, torch.arange(k, device=scores.device)
+    for step, neighbour, part, value, index in sweep.blocks(slots, values, choice):
+        incoming = values.index_select(0, neighbour).add_(part)
+        if step.width == 1:  # The predecessor's paths, in their order.
+            value[:], index[:] = incoming, torch.arange(k, device=scores.device)
             continue
-        block = incoming.view(high - low, width, batch, k).transpose(1, 2).flatten(2)
-        values[low:high], choice[low:high] = block.topk(k)
+        value[:], index[:] = incoming.view(len(value), step.width, batch, k).transpose(1, 2).flatten(2).topk(k)
     slot = (choice // k).add_(sweep.first[:, None, None])
     place = torch.arange(batch * k, device=scores.device).view(batch, k)
     previous = (sweep.neighbour[slot] * batch + place // k) * k + choice % k
@@ -87,8 +86,8 @@ def sample_paths(scores: Tensor, plan: Plan, num_samples: int, generator: torch.
 
 def _cumulative_probabilities(table: Tensor, sweep: Sweep) -> Tensor:
     """Returns an increasing table (B, P): the row of each slot plus the cumulative probability of the row's slots."""
-    for low, high, first, last, width in sweep.steps:
-        block = table[first:last].view(high - low, width, table.shape[-1]).cumsum_(1)
+    for step, _, part in sweep.blocks(table):
+        block = part.view(len(part) // step.width, step.width, table.shape[-1]).cumsum_(1)
         # Exactly 1 at the end. Rows that no path reaches have no probabilities; any increasing values will do for them.
         block.div_(block[:, -1:].clone()).nan_to_num_(nan=1.0)
     return table.add_(sweep.row.unsqueeze(-1)).t().contiguous()
@@ -100,7 +99,7 @@ def _trace_back(plan: Plan, previous: Tensor, slot: Tensor, end: Tensor, values:
     before, arc = previous.flatten(), sweep.arc[slot].index_fill_(0, end.new_zeros(1), PADDING).flatten()
     positions = [end]
     for _ in range(plan.max_length):
-        positions.append(before[positions[-1]])
+        positions.append(before.take(positions[-1]))
     arcs = _left_aligned(arc[torch.stack(positions, -1)[..., 1:]])  # The arc into the end was added by the plan.
     return arcs.masked_fill_((values == -torch.inf).unsqueeze(-1), PADDING)
 

@@ -1,6 +1,7 @@
 """Order in which recursions over an automaton visit arcs: level by level, in dense blocks."""
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -44,6 +45,16 @@ class Sweep(NamedTuple):
     def num_rows(self) -> int:
         """R, including the row of the padding."""
         return len(self.first)
+
+    def blocks(self, slots: Tensor, *rows: Tensor) -> Iterator[tuple[Any, ...]]:
+        """Yields for each step: the step, the neighbours of its slots, and its parts of `slots` (P, …) and `rows` (R, …).
+
+        All parts are views, which are made at once: in small steps a slice takes as long as a computation.
+        """
+        sizes, heights = [step.last - step.first for step in self.steps], [step.high - step.low for step in self.steps]
+        # The first row and the row of the padding belong to no step.
+        parts = (tensor[1:-1].split(heights) for tensor in rows)
+        return zip(self.steps, self.neighbour.split(sizes), slots.split(sizes), *parts, strict=True)
 
     def to(self, device: torch.device) -> "Sweep":
         """Returns a copy on a device."""
