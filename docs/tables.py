@@ -177,6 +177,13 @@ listed("decoding_cpu", "decoding_cpu", lambda results: results["sets"]["latin"][
     "× torchcrf": "times_torchcrf:,.1f", "× exact": "times_exact:.2f",
 })  # fmt: skip
 
+listed("automata_cpu", "automata_cpu", lambda results: results["rows"], {
+    "automaton": "case", "arcs": "arcs:,", "operation": "operation", "head, ms": "milliseconds/head:.2f",
+    "automaton, ms": "milliseconds/automaton:.2f", "automaton / head": "times_head/automaton:.2f",
+    "from emissions / head": "times_head/automaton, emissions:.2f", "pynini, ms": "milliseconds/pynini:,.1f",
+    "pynini / automaton": "pynini_times_automaton:.1f",
+})  # fmt: skip
+
 
 listed("minimum_risk_cpu", "minimum_risk_cpu", lambda results: results["costs"], {
     "cost": "cost", "Viterbi": "viterbi/mean:.4f", "16 best": "16 best/mean:.4f",

@@ -22,6 +22,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 #: script: the options that make it finish within seconds.
 SCRIPTS = {
+    "automata.py": ["--quick"],
     "chain.py": ["--sizes", "12x5x2", "--seconds", "0.1", "--least", "2"],
     "chain_rate.py": ["--quick", "--workers", "2", "--seeds", "1"],
     "chain_variants.py": ["--quick", "--workers", "2"],

@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 import linearcore as lc
-from linearcore import cleaning, noise, runtime, structured, tagging
+from linearcore import cleaning, noise, runtime, structured, structures, tagging
 from linearcore.tagging import encoders, readers
 from linearcore_paper import vision
 from linearcore_paper.vision import networks
@@ -101,10 +101,12 @@ def test_public_names_are_these():
         "MissingExtraError", "between", "complaint", "one_of", "positive", "require", "shape",
     }  # fmt: skip
     assert set(structured.__all__) == {
-        "OBJECTIVES", "STRUCTURED_FORMS", "Draws", "RunningSlope", "StructuredEstimate", "StructuredForm",
+        "OBJECTIVES", "STRUCTURED_FORMS", "Draws", "PathDistribution", "Paths", "RunningSlope", "StructuredEstimate",
+        "StructuredForm",
         "centered_estimate", "centered_log_weight", "controlled_estimate", "log_similarity_mass", "mean_score",
         "pair_estimate", "pair_log_weight", "sequence_scores", "structured_estimate", "structured_loss",
     }  # fmt: skip
+    assert {"Automaton", "Expansion", "chain_arc_scores", "read_att", "write_att"} <= set(structures.__all__)
     assert set(encoders.__all__) == {
         "ENCODERS", "BiLSTM", "Encoder", "Schedule", "WordFeatures", "TransformerEncoder", "copy_leading_rows",
         "cut_into_rows", "encoder_class", "spelling",

@@ -1,8 +1,10 @@
-"""Tensor routines: chain recursions and searches, look-ups, blockwise losses, compiled C and fused Triton kernels.
+"""Tensor routines: recursions and searches on chains and automata, look-ups, blockwise losses, compiled and fused kernels.
 
 They do not validate arguments; the layers above do. Each fast routine has a reference implementation.
 """
 
+from linearcore.kernels._automaton import path_logsumexp
+from linearcore.kernels._automaton_paths import best_path, best_paths, sample_paths
 from linearcore.kernels._backend import BACKENDS, compute_gradients, is_differentiated, resolve_backend
 from linearcore.kernels._binary import binary_elements
 from linearcore.kernels._blocks import block_size, row_blocks, slices
@@ -30,6 +32,8 @@ __all__ = [
     "FormCode",
     "LossCode",
     "beam",
+    "best_path",
+    "best_paths",
     "binary_elements",
     "block_size",
     "can_compile",
@@ -48,10 +52,12 @@ __all__ = [
     "log_partition",
     "low_rank_scores",
     "neighbour_tags",
+    "path_logsumexp",
     "posterior",
     "resolve_backend",
     "row_blocks",
     "sample_chain",
+    "sample_paths",
     "slices",
     "viterbi",
 ]

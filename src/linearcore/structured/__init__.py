@@ -8,6 +8,8 @@ Use the other functions to measure bias and variance, or to try other weights:
     *_log_weight          log importance weights of the samples
     *_estimate            weighted mean over the samples
     controlled_estimate   the same, with the linear part of the surrogate computed exactly
+
+`PathDistribution` is the distribution over the paths of an acyclic automaton: sums, best paths and samples.
 """
 
 from linearcore.structured._control_variate import RunningSlope, controlled_estimate
@@ -23,12 +25,15 @@ from linearcore.structured._estimates import (
 )
 from linearcore.structured._forms import STRUCTURED_FORMS, StructuredForm
 from linearcore.structured._loss import StructuredEstimate, structured_estimate, structured_loss
+from linearcore.structured._paths import PathDistribution, Paths
 from linearcore.structures import sequence_scores
 
 __all__ = [
     "OBJECTIVES",
     "STRUCTURED_FORMS",
     "Draws",
+    "PathDistribution",
+    "Paths",
     "RunningSlope",
     "StructuredEstimate",
     "StructuredForm",

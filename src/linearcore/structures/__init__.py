@@ -1,9 +1,10 @@
-"""Output structures: tag sequences, their scores, constraints and costs."""
+"""Output structures: tag sequences and acyclic automata, their scores, constraints and costs."""
 
 from linearcore.structures._chain import Chain, Sites, path_score, sequence_scores
 from linearcore.structures._constraints import Constraints
 from linearcore.structures._schemes import bio, bioes, bmes
 from linearcore.structures._sequences import FAMILIES, Sequences
+from linearcore.structures.automata import Automaton, Expansion, chain_arc_scores, read_att, write_att
 from linearcore.structures.costs import (
     COST_NAMES,
     COSTS,
@@ -25,12 +26,14 @@ __all__ = [
     "COST_NAMES",
     "FAMILIES",
     "AlignedNgram",
+    "Automaton",
     "Bleu",
     "Chain",
     "ClippedNgram",
     "Constraints",
     "Cost",
     "EditDistance",
+    "Expansion",
     "Hamming",
     "Sequences",
     "Sites",
@@ -40,8 +43,11 @@ __all__ = [
     "bio",
     "bioes",
     "bmes",
+    "chain_arc_scores",
     "ngram_kernel",
     "path_score",
+    "read_att",
     "resolve_cost",
     "sequence_scores",
+    "write_att",
 ]
