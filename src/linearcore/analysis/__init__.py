@@ -15,6 +15,8 @@ from linearcore.analysis._noise_condition import NoiseCondition
 from linearcore.analysis._problem import STRUCTURED_FORMS, Local, Problem, named_form
 from linearcore.analysis._rate import Rate, rate
 from linearcore.analysis._regret import RegretRatio, regret_ratio
+from linearcore.analysis._sample_bound import sample_bound
+from linearcore.analysis._sample_report import Interval, SampleBound
 from linearcore.analysis._transform import transform
 from linearcore.analysis._worst_case import WorstCase
 
@@ -24,6 +26,7 @@ __all__ = [
     "Counterexample",
     "FenchelYoungPoint",
     "Finding",
+    "Interval",
     "Local",
     "MinimizabilityGap",
     "Minimum",
@@ -32,6 +35,7 @@ __all__ = [
     "Problem",
     "Rate",
     "RegretRatio",
+    "SampleBound",
     "WorstCase",
     "certify",
     "conditional_risk",
@@ -44,6 +48,7 @@ __all__ = [
     "named_form",
     "rate",
     "regret_ratio",
+    "sample_bound",
     "transform",
     "zero_one_gap",
 ]

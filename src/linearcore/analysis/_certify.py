@@ -103,7 +103,7 @@ def _bounded(surrogate: Surrogate, problem: Problem, bound: float) -> Certificat
         reason = "no theorem for bounded scores applies; with more classes there is one for 'centered' with a linear core"
         return _unknown(surrogate, problem, bound, reason)
     worst_case = binary_worst_case(surrogate, bound)
-    consistent = Finding("proven", "φ is convex with φ'(0) < 0, and scores near 0 are allowed")
+    consistent = _theorem(surrogate, "φ is convex with φ'(0) < 0, and scores near 0 are allowed")
     finding = Finding("refuted", "T(t)/t converges to 0 as t → 0")
     if worst_case.exponent == 1:
         finding = Finding("supported", f"T(t) ≥ {1 / worst_case.constant:.4g}·t, computed")
@@ -138,8 +138,14 @@ _THEOREM = "the core is linear for all negative margins that occur, and the form
 
 
 def _bound(surrogate: Surrogate, constant: float, reason: str) -> Finding:
-    condition = "" if surrogate.is_proven else ", if the base has the properties that were checked numerically"
-    return Finding("proven", f"regret ≤ {constant:g} × surrogate regret: {reason}{condition}", constant)
+    return _theorem(surrogate, f"regret ≤ {constant:g} × surrogate regret: {reason}", constant)
+
+
+def _theorem(surrogate: Surrogate, reason: str, constant: float | None = None) -> Finding:
+    """Returns what a theorem says, proven only if the properties of φ are."""
+    if surrogate.is_proven:
+        return Finding("proven", reason, constant)
+    return Finding("supported", f"{reason}, if φ has the properties that were checked numerically", constant)
 
 
 def _searched_bound(example: Counterexample) -> Finding:
@@ -152,8 +158,8 @@ def _searched_bound(example: Counterexample) -> Finding:
 
 
 def _proven_consistent(surrogate: Surrogate, problem: Problem, bound: Finding) -> Finding | None:
-    if bound.verdict == "proven":
-        return Finding("proven", "follows from the linear bound")
+    if bound.constant is not None:
+        return Finding(bound.verdict, "follows from the linear bound")
     is_unbounded = surrogate.core is not None and surrogate.core[1] == math.inf
     if not surrogate.is_c1 or is_unbounded:
         return None
@@ -161,10 +167,10 @@ def _proven_consistent(surrogate: Surrogate, problem: Problem, bound: Finding) -
     # A multi-class form minimises the error; a structured form has the cost in its weights, which replace p in the proof.
     if form is not None and problem.family == "free" and (problem.structured_form or problem.cost_object.is_constant):
         reason = form.consistency(surrogate)
-        return None if reason is None else Finding("proven", reason)
+        return None if reason is None else _theorem(surrogate, reason)
     if problem.is_separable and problem.margin_form is not None:
         reason = problem.margin_form.consistency(surrogate)
-        return None if reason is None else Finding("proven", f"each position is a separate problem; {reason}")
+        return None if reason is None else _theorem(surrogate, f"each position is a separate problem; {reason}")
     return None
 
 

@@ -63,13 +63,21 @@ def minimise(risk: Risk, start: Tensor, cone: Tensor | None = None) -> Solution:
 def minimise_in_polytope(risk: Risk, start: Tensor, rows: Tensor, offset: float | Tensor, radius: float) -> Solution:
     """Minimises R over θ (B, D) with `rows` (C, D) · θ + `offset` ≥ 0, from `start` strictly inside.
 
-    The residual is a bound of the error of the value. With multipliers μ/slack the Lagrangian is R − Cμ at θ, its gradient is
-    g, and it is convex: no feasible point within `radius` of θ is better by more than Cμ + radius·‖g‖.
+    The residual is a bound of the error of the value. With multipliers μ/slack the Lagrangian is R − Cμ at θ, its gradient
+    is g, and it is convex: no feasible point within `radius` of θ is better by more than Cμ + radius·‖g‖. At small μ
+    rounding makes ‖g‖ large again, so the best μ is kept.
     """
-    theta = start
+    theta, best = start, Solution(start, risk.value(start), torch.full_like(start[:, 0], torch.inf))
     for barrier in _BARRIERS:
         theta, norm = _newton(risk, theta, rows, barrier, offset=offset, steps=100, tolerance=0.1 * barrier)
-    return Solution(theta, risk.value(theta), len(rows) * _BARRIERS[-1] + radius * norm)
+        error = len(rows) * barrier + radius * norm
+        is_better = error < best.residual
+        best = Solution(
+            torch.where(is_better.unsqueeze(-1), theta, best.theta),
+            torch.where(is_better, risk.value(theta), best.value),
+            torch.where(is_better, error, best.residual),
+        )
+    return best
 
 
 def _descend(risk: Risk, start: Tensor) -> Solution:
