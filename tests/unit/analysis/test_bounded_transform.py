@@ -8,7 +8,7 @@ import torch
 
 from linearcore import Exponential, Hinge, LinearCore, Logistic, SquaredHinge, Surrogate
 from linearcore.analysis import NoiseCondition, rate, transform
-from tests.cases import SURROGATES, each
+from tests.cases import SHORT, SURROGATES, each
 
 TS = np.array([0.0, 1e-9, 1e-4, 0.03, 0.2, 0.5, 0.77, 0.999, 1.0])
 BOUNDS = (0.05, 0.3, 1.0, 2.7, 6.0)
@@ -29,7 +29,7 @@ def least(surrogate: Surrogate, weight: np.ndarray, low: np.ndarray, high: np.nd
     return best
 
 
-@each("surrogate", SURROGATES, SURROGATES)
+@each("surrogate", SURROGATES, SHORT)
 def test_it_is_what_a_grid_finds(surrogate: Surrogate) -> None:
     for bound in BOUNDS:
         weight = (1 + TS) / 2
