@@ -66,7 +66,7 @@ def parse_expression(text: str) -> TensorFunction:
     """Returns the function of u that a formula defines, elementwise on tensors.
 
     Allowed are numbers, u, pi, e, + − * / **, comparisons inside `where(condition, a, b)`, max and min of two numbers, and
-    the functions in `UNARY`. log1p(exp(x)) and log(1 + exp(x)) are computed as softplus(x), without overflow.
+    the functions in `UNARY`. log1p(exp(x)), log(1 + exp(x)) and log(sigmoid(x)) are computed without overflow.
 
     Args:
         text: at most 500 characters.
@@ -137,7 +137,7 @@ def _call(node: ast.Call, depth: int) -> TensorFunction:
     if node.keywords or any(isinstance(argument, ast.Starred) for argument in arguments):
         raise _refusal("call functions with plain arguments", f"{name[:40]} with a keyword or a star")
     if name in UNARY and len(arguments) == 1:
-        stable = _stable_softplus(name, arguments[0], depth)
+        stable = _stable_log(name, arguments[0], depth)
         if stable is not None:
             return stable
         function, inner = UNARY[name], _number(arguments[0], depth - 1)
@@ -168,19 +168,19 @@ def _condition(node: ast.expr, depth: int) -> TensorFunction:
     return _apply(_COMPARISONS[type(node.ops[0])], _number(node.left, depth - 1), _number(node.comparators[0], depth - 1))
 
 
-def _stable_softplus(name: str, argument: ast.expr, depth: int) -> TensorFunction | None:
-    """Returns softplus(x) for log1p(exp(x)), log(1 + exp(x)) and log(exp(x) + 1), otherwise None."""
+def _stable_log(name: str, argument: ast.expr, depth: int) -> TensorFunction | None:
+    """Returns softplus(x) for log1p(exp(x)) and log(1 + exp(x)), logsigmoid(x) for log(sigmoid(x)), otherwise None."""
     if name == "log" and isinstance(argument, ast.BinOp) and isinstance(argument.op, ast.Add):
-        sides = (argument.left, argument.right)
-        others = [side for side in sides if not _is_one(side)]
-        argument = others[0] if len(others) == 1 else argument
-    elif name != "log1p":
+        others = [side for side in (argument.left, argument.right) if not _is_one(side)]
+        name, argument = ("log1p", others[0]) if len(others) == 1 else (name, argument)
+    stable = {("log1p", "exp"): "softplus", ("log", "sigmoid"): "logsigmoid"}
+    if not isinstance(argument, ast.Call) or not isinstance(argument.func, ast.Name):
         return None
-    is_exp = isinstance(argument, ast.Call) and isinstance(argument.func, ast.Name) and argument.func.id == "exp"
-    if not is_exp or not isinstance(argument, ast.Call) or len(argument.args) != 1 or argument.keywords:
+    function = UNARY.get(stable.get((name, argument.func.id), ""))
+    if function is None or len(argument.args) != 1 or argument.keywords:
         return None
     inner = _number(argument.args[0], depth - 1)
-    return lambda u: _softplus(inner(u))
+    return lambda u: function(inner(u))
 
 
 def _is_one(node: ast.expr) -> bool:

@@ -15,7 +15,7 @@ BOUNDS = (0.05, 0.3, 1.0, 2.7, 6.0)
 
 
 def least(surrogate: Surrogate, weight: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Least weight · φ(u) + (1 − weight) · φ(−u) over [low, high], by grids that zoom in on the best point; no derivatives."""
+    """Least weight · φ(u) + (1 − weight) · φ(−u) over [low, high], by grids that zoom in on the best point."""
     low, high = np.broadcast_to(low, weight.shape).copy(), np.broadcast_to(high, weight.shape).copy()
     best = np.full(weight.shape, math.inf)
     for _ in range(6):

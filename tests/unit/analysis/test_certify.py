@@ -88,7 +88,7 @@ def test_structured_forms_are_consistent_with_every_cost(form: str, cost: Hammin
 
 
 def test_local_forms_without_transitions_are_consistent_for_hamming_cost_only() -> None:
-    options = {"outputs": SITES, "family": "unary", "starts": 30}
+    options = {"outputs": SITES, "family": "unary", "starts": 10}
     assert certify(Logistic(), "local-logodds", cost="hamming", **options).consistent.verdict == "proven"
     weighted = Hamming(torch.tensor([1.0, 3.0]))
     assert certify(Logistic(), "local-logodds", cost=weighted, **options).consistent.verdict == "refuted"

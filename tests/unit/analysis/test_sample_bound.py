@@ -202,10 +202,22 @@ def test_certificates_for_bounded_scores() -> None:
 
 
 BAD = {
-    "form": (lambda: sample_bound(LinearCore(), "logodds", np.eye(6), [0, 1, 2] * 2, bound=1.0), "`form` must be a multi-class"),
-    "theorem": (lambda: sample_bound(Logistic(), "centered", np.eye(6), [0, 1, 2] * 2, bound=1.0), "`form` must have a proven"),
-    "bound": (lambda: sample_bound(LinearCore(), "pairwise", np.eye(4), [0, 1] * 2, bound=-1.0), "`bound` must be a positive"),
-    "rows": (lambda: sample_bound(LinearCore(), "pairwise", np.eye(2), [0, 1], bound=1.0), "`features` must have at least 4"),
+    "form": (
+        lambda: sample_bound(LinearCore(), "logodds", np.eye(6), [0, 1, 2] * 2, bound=1.0),
+        "`form` must be a multi-class",
+    ),
+    "theorem": (
+        lambda: sample_bound(Logistic(), "centered", np.eye(6), [0, 1, 2] * 2, bound=1.0),
+        "`form` must have a proven",
+    ),
+    "bound": (
+        lambda: sample_bound(LinearCore(), "pairwise", np.eye(4), [0, 1] * 2, bound=-1.0),
+        "`bound` must be a positive",
+    ),
+    "rows": (
+        lambda: sample_bound(LinearCore(), "pairwise", np.eye(2), [0, 1], bound=1.0),
+        "`features` must have at least 4",
+    ),
     "probabilities": (
         lambda: sample_bound(LinearCore(), "pairwise", np.eye(4), [0, 1] * 2, bound=1.0, probabilities=[0.5]),
         "`probabilities` must have shape (4, 2), got (1, 2)",
@@ -214,7 +226,7 @@ BAD = {
         lambda: sample_bound(LinearCore(), "pairwise", np.eye(4), [0, 1] * 2, bound=1.0, probabilities=np.ones((4, 2))),
         "`probabilities` must be non-negative and add up to 1",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("call", "message"), BAD.values(), ids=BAD.keys())
