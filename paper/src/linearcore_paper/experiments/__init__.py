@@ -9,6 +9,7 @@ _FOLDERS = (
     "rates",
     "thresholds",
     "vanishing_core",
+    "noise_conditions",
     "surfaces",
     "gradients",
     "counterexample",
