@@ -466,6 +466,15 @@ pivot("structured_sampling_time", "structured_sampling_cpu", "µs", lambda resul
 ))  # fmt: skip
 
 
+# ---- guarantees ----
+
+pivot("noise_conditions", "noise-conditions", "noise exponent α", lambda results: (
+    (f"{alpha:g}", curve["label"], cell(exponent, ".3f"))
+    for curve in results["data"]["exponents"]
+    for alpha, exponent in zip(curve["alpha"], curve["exponent"], strict=True) if round(10 * alpha) % 2 == 0 or alpha == 0.5
+))  # fmt: skip
+
+
 def main() -> None:
     """Rewrites the pages whose tables have changed."""
     for page in PAGES:

@@ -5,6 +5,7 @@ from typing import Any
 
 from linearcore.analysis._counterexample import Counterexample
 from linearcore.analysis._problem import Problem
+from linearcore.analysis._worst_case import WorstCase
 from linearcore.surrogates import Surrogate
 
 
@@ -36,6 +37,8 @@ class Certificate:
         lipschitz, smoothness: Lipschitz constant and maximal curvature of φ; a sum over competitors has larger ones.
         consistent: whether the argmax of the minimising scores minimises the target cost.
         linear_bound: whether target regret ≤ c · surrogate regret for some c.
+        bound: largest margin of the scores, or None for unbounded scores.
+        worst_case: the power bound with its constant, or None if nothing is known.
     """
 
     surrogate: Surrogate
@@ -43,6 +46,8 @@ class Certificate:
     convex: bool
     consistent: Finding
     linear_bound: Finding
+    bound: float | None = None
+    worst_case: WorstCase | None = None
 
     @property
     def c1(self) -> bool:
@@ -63,17 +68,21 @@ class Certificate:
     def __str__(self) -> str:
         problem = self.problem
         yes = {True: "yes", False: "no"}
+        # Facts of a user's function were checked at points, which is no proof.
+        checked = "" if self.surrogate.is_proven else " (supported numerically)"
+        scores = f"{problem.family} scores" + ("" if self.bound is None else f" with margins of at most {self.bound:g}")
         lines = [
             f"{self.surrogate}",
-            f"form {problem.form_name} on {_describe_outputs(problem)}, cost {problem.cost_name}, {problem.family} scores",
-            f"  convex            {yes[self.convex]}",
-            f"  smooth            {'C2' if self.c2 else 'C1' if self.c1 else 'no'}",
-            f"  Lipschitz of φ    {self.lipschitz:g}",
-            f"  sup φ''           {self.smoothness:g}",
+            f"form {problem.form_name} on {_describe_outputs(problem)}, cost {problem.cost_name}, {scores}",
+            f"  convex            {yes[self.convex]}{checked}",
+            f"  smooth            {'C2' if self.c2 else 'C1' if self.c1 else 'no'}{checked}",
+            f"  Lipschitz of φ    {self.lipschitz:g}{checked}",
+            f"  sup φ''           {self.smoothness:g}{checked}",
             f"  argmax-consistent {self.consistent.verdict}: {self.consistent.reason}",
             f"  linear bound      {self.linear_bound.verdict}: {self.linear_bound.reason}",
         ]
-        return "\n".join(lines + _describe_counterexample(self.linear_bound))
+        worst_case = [] if self.worst_case is None else [f"  worst case        {self.worst_case}"]
+        return "\n".join(lines + worst_case + _describe_counterexample(self.linear_bound))
 
     def to_json(self) -> dict[str, Any]:
         """Returns the certificate as JSON values; infinite constants become the string "inf"."""
@@ -83,6 +92,8 @@ class Certificate:
             "outputs": asdict(self.problem.space),
             "cost": self.problem.cost_name,
             "family": self.problem.family,
+            "bound": self.bound,
+            "facts": "proven" if self.surrogate.is_proven else "supported numerically",
             "convex": self.convex,
             "c1": self.c1,
             "c2": self.c2,
@@ -90,6 +101,9 @@ class Certificate:
             "smoothness": _json_number(self.smoothness),
             "consistent": _finding_to_json(self.consistent),
             "linear_bound": _finding_to_json(self.linear_bound),
+            "worst_case": None
+            if self.worst_case is None
+            else asdict(self.worst_case) | {"constant": _json_number(self.worst_case.constant)},
         }
 
 

@@ -2,10 +2,12 @@
 
 import math
 
+from linearcore._checks import positive
 from linearcore.analysis._certificate import Certificate, Finding
 from linearcore.analysis._counterexample import Counterexample, core_constant, counterexample
 from linearcore.analysis._minimum import can_solve
 from linearcore.analysis._problem import AnyForm, Problem, problem_on
+from linearcore.analysis._worst_case import WorstCase, binary_worst_case, searched_worst_case
 from linearcore.losses import check_surrogate
 from linearcore.structures import Cost, Sequences
 from linearcore.surrogates import Surrogate
@@ -19,6 +21,7 @@ def certify(
     outputs: Sequences | None = None,
     cost: str | Cost = "zero-one",
     family: str = "free",
+    bound: float | None = None,
     starts: int = 300,
     seed: int = 0,
 ) -> Certificate:
@@ -36,6 +39,8 @@ def certify(
         cost: "zero-one", "hamming" or a `Cost`.
         family: class of score functions: "free" (any scores), "unary" or "chain" (sums of local scores). A guarantee holds
             for this family only.
+        bound: Λ, the largest margin that the scores may have: |h(x)| ≤ Λ for two classes, s_v ≥ s̄ − Λ for "centered".
+            Theorems only, no search.
         starts: number of starting points of the search.
         seed: random seed of the search.
 
@@ -56,55 +61,91 @@ def certify(
         num_classes = 2
     problem = problem_on(form, num_classes, outputs, cost, family)
     check_surrogate(surrogate)
+    if bound is not None:
+        positive("bound", bound, "pass the largest margin, for example 2.0")
     if not problem.is_convex(surrogate):
-        return _unknown(surrogate, problem, "the loss is not convex, so no minimum can be certified")
-    bound = _proven_bound(surrogate, problem)
-    if bound is None and not can_solve(surrogate, problem):
+        return _unknown(surrogate, problem, bound, "the loss is not convex, so no minimum can be certified")
+    finding = _proven_bound(surrogate, problem, bound)
+    if finding is None and bound is not None:
+        return _bounded(surrogate, problem, bound)
+    if finding is None and not can_solve(surrogate, problem):
         reason = "minima of a non-smooth φ are certified only if φ is piecewise linear and margins are linear"
-        return _unknown(surrogate, problem, reason)
+        return _unknown(surrogate, problem, bound, reason)
     example: Counterexample | None = None
-    if bound is None:
+    if finding is None:
         example = counterexample(
             surrogate, form, outputs=problem.space, cost=problem.cost, family=problem.family, starts=starts, seed=seed
         )
-        bound = _searched_bound(example)
-    consistent = _proven_consistent(surrogate, problem, bound) or _searched_consistent(example)
-    return Certificate(surrogate, problem, True, consistent, bound)
+        finding = _searched_bound(example)
+    consistent = _proven_consistent(surrogate, problem, finding) or _searched_consistent(example)
+    worst_case = _worst_case(surrogate, problem, finding, example)
+    return Certificate(surrogate, problem, True, consistent, finding, bound, worst_case)
 
 
-def _unknown(surrogate: Surrogate, problem: Problem, reason: str) -> Certificate:
+def _unknown(surrogate: Surrogate, problem: Problem, bound: float | None, reason: str) -> Certificate:
     finding = Finding("unknown", reason)
-    return Certificate(surrogate, problem, problem.is_convex(surrogate), finding, finding)
+    return Certificate(surrogate, problem, problem.is_convex(surrogate), finding, finding, bound)
 
 
-def _proven_bound(surrogate: Surrogate, problem: Problem) -> Finding | None:
+def _worst_case(
+    surrogate: Surrogate, problem: Problem, finding: Finding, example: Counterexample | None
+) -> WorstCase | None:
+    if finding.constant is not None:
+        return WorstCase(1.0, finding.constant, "theorem")
+    if problem.is_binary:
+        return binary_worst_case(surrogate, None)
+    return None if example is None else searched_worst_case(example)
+
+
+def _bounded(surrogate: Surrogate, problem: Problem, bound: float) -> Certificate:
+    """Returns the certificate for scores in [−bound, bound] without a core: T for two classes, otherwise nothing."""
+    if not problem.is_binary:
+        reason = "no theorem for bounded scores applies; with more classes there is one for 'centered' with a linear core"
+        return _unknown(surrogate, problem, bound, reason)
+    worst_case = binary_worst_case(surrogate, bound)
+    consistent = _theorem(surrogate, "φ is convex with φ'(0) < 0, and scores near 0 are allowed")
+    finding = Finding("refuted", "T(t)/t converges to 0 as t → 0")
+    if worst_case.exponent == 1:
+        finding = Finding("supported", f"T(t) ≥ {1 / worst_case.constant:.4g}·t, computed")
+    return Certificate(surrogate, problem, True, consistent, finding, bound, worst_case)
+
+
+def _proven_bound(surrogate: Surrogate, problem: Problem, bound: float | None) -> Finding | None:
     """Returns the linear bound if it is a theorem. A core of slope −σ on [−w, w] has T(t) ≥ σ·w·t."""
-    slope_times_width = core_constant(surrogate)
+    slope_times_width = core_constant(surrogate, bound)
     if slope_times_width is None or surrogate.core is None:
         return None
     form, space = problem.margin_form, problem.space
-    # The bound does not hold if the left tail is steeper than the core.
-    has_bound = form is not None and form.has_linear_bound and surrogate.core[0] == -math.inf
-    is_separable = problem.is_local and problem.family == "unary" and problem.cost_object.is_error_fraction
-    if space.size == 2 and problem.cost_object.is_constant:
+    # The bound does not hold if the left tail is steeper than the core, unless bounded scores do not reach that tail.
+    size = space.num_tags if problem.is_local else space.size
+    reach = math.inf if bound is None else (size - 1) * bound
+    is_core_long = surrogate.core[0] <= -reach
+    has_bound = form is not None and form.has_linear_bound and is_core_long
+    if problem.is_binary:
         return _bound(surrogate, 1 / slope_times_width, "two classes and a linear core")
     if problem.multiclass_form and has_bound and problem.family == "free" and problem.cost_object.is_constant:
         return _bound(surrogate, problem.num_averaged / slope_times_width, _THEOREM)
     has_structured_bound = problem.structured_form is not None and problem.structured_form.has_linear_bound
-    if has_structured_bound and surrogate.core[0] == -math.inf and problem.family == "free":
+    if has_structured_bound and is_core_long and problem.family == "free":
         return _bound(surrogate, 1 / slope_times_width, f"{_THEOREM}; not proven for scores that are sums over positions")
-    if is_separable and (space.num_tags == 2 or has_bound):
+    if problem.is_separable and (space.num_tags == 2 or has_bound):
         constant = problem.num_averaged / (slope_times_width * space.length)
         return _bound(surrogate, constant, "with unary scores each position is a separate problem")
     return None
 
 
-_THEOREM = "the core is linear for all negative margins, and the form has a proven bound"
+_THEOREM = "the core is linear for all negative margins that occur, and the form has a proven bound"
 
 
 def _bound(surrogate: Surrogate, constant: float, reason: str) -> Finding:
-    condition = "" if surrogate.is_proven else ", if the base has the properties that were checked numerically"
-    return Finding("proven", f"regret ≤ {constant:g} × surrogate regret: {reason}{condition}", constant)
+    return _theorem(surrogate, f"regret ≤ {constant:g} × surrogate regret: {reason}", constant)
+
+
+def _theorem(surrogate: Surrogate, reason: str, constant: float | None = None) -> Finding:
+    """Returns what a theorem says, proven only if the properties of φ are."""
+    if surrogate.is_proven:
+        return Finding("proven", reason, constant)
+    return Finding("supported", f"{reason}, if φ has the properties that were checked numerically", constant)
 
 
 def _searched_bound(example: Counterexample) -> Finding:
@@ -117,13 +158,20 @@ def _searched_bound(example: Counterexample) -> Finding:
 
 
 def _proven_consistent(surrogate: Surrogate, problem: Problem, bound: Finding) -> Finding | None:
-    if bound.verdict == "proven":
-        return Finding("proven", "follows from the linear bound")
+    if bound.constant is not None:
+        return Finding(bound.verdict, "follows from the linear bound")
     is_unbounded = surrogate.core is not None and surrogate.core[1] == math.inf
-    if not surrogate.is_c1 or is_unbounded or problem.family != "free" or not problem.cost_object.is_constant:
+    if not surrogate.is_c1 or is_unbounded:
         return None
-    reason = problem.multiclass_form.consistency(surrogate) if problem.multiclass_form else None
-    return None if reason is None else Finding("proven", reason)
+    form = problem.multiclass_form or problem.structured_form
+    # A multi-class form minimises the error; a structured form has the cost in its weights, which replace p in the proof.
+    if form is not None and problem.family == "free" and (problem.structured_form or problem.cost_object.is_constant):
+        reason = form.consistency(surrogate)
+        return None if reason is None else _theorem(surrogate, reason)
+    if problem.is_separable and problem.margin_form is not None:
+        reason = problem.margin_form.consistency(surrogate)
+        return None if reason is None else _theorem(surrogate, f"each position is a separate problem; {reason}")
+    return None
 
 
 def _searched_consistent(example: Counterexample | None) -> Finding:

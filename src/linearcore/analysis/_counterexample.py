@@ -25,7 +25,7 @@ SEQUENCE = tuple(0.1 * 0.5**step for step in range(17))
 #: A ratio below SMALL · scale may converge to zero; `Counterexample.refutes` then checks the sequence.
 SMALL = 0.05
 #: Smaller ratios are rounding errors.
-_ROUNDING = 1e-9
+ROUNDING = 1e-9
 #: Index of SEQUENCE by which candidates with small ratios are compared.
 _COMPARED = 5
 #: Fraction of the starting points that is refined at each level.
@@ -68,7 +68,7 @@ class Counterexample:
         first, middle, last = self.ratios[-3:]
         if not max(first, middle, last) < SMALL * self.scale:
             return False
-        if last <= _ROUNDING:
+        if last <= ROUNDING:
             return True
         # d log ratio / d log regret is 1 for a square-root rate, and 0 for a linear bound, even with a narrow core.
         return bool(np.log(first / last) / np.log(self.regrets[-3] / self.regrets[-1]) >= 0.5)
@@ -249,12 +249,16 @@ def bring_to_regret(problem: Problem, probabilities: Tensor, prediction: int, re
     return _normalised(torch.lerp(probabilities, one_hot, low))
 
 
-def core_constant(surrogate: Surrogate) -> float | None:
-    """Returns σ·w for a core of slope −σ on [−w, w], so T(t) ≥ σ·w·t; None without a core or if w is infinite."""
-    if surrogate.core is None or surrogate.core[1] == math.inf:
+def core_constant(surrogate: Surrogate, bound: float | None = None) -> float | None:
+    """Returns σ·w for a core of slope −σ on [−w, w], so T(t) ≥ σ·w·t; None without a core or if w is infinite.
+
+    With scores in [−bound, bound], w is at most `bound`.
+    """
+    if surrogate.core is None:
         return None
     low, high = surrogate.core
-    return -float(surrogate.derivative(0.0)) * min(high, -low)
+    width = min(high, -low, math.inf if bound is None else bound)
+    return None if high == math.inf and bound is None else -float(surrogate.derivative(0.0)) * width
 
 
 def _normalised(row: Tensor) -> Tensor:

@@ -5,8 +5,6 @@ the margins that it raises converges to zero. A linear program finds all these m
 risk of the remaining margins has a minimum that the solver can certify.
 """
 
-from dataclasses import replace
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -47,8 +45,7 @@ def infimum(surrogate: Surrogate, problem: Problem, design: Tensor, masses: Tens
         coefficients = coefficients[is_finite]
     if not len(coefficients):
         return 0.0, 0.0
-    system = replace(system, weights=torch.eye(len(coefficients), dtype=torch.float64))
-    risk = Risk(surrogate, system, coefficients.unsqueeze(0))
+    risk = Risk.with_coefficients(surrogate, system, coefficients)
     start = coefficients.new_zeros(1, system.basis.shape[1])
     solution = minimise(risk, start) if surrogate.is_c1 else minimise_kinked(risk, None)
     require_solved(solution)

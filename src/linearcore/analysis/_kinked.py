@@ -16,10 +16,10 @@ Array = npt.NDArray[np.float64]
 _BOX = 1e3
 
 
-def minimise_kinked(risk: Risk, cone: Tensor | None) -> Solution:
-    """Minimises Σ_k a_k φ(m_k) over the cone, where φ is the maximum of lines. The residual is the duality gap.
+def minimise_kinked(risk: Risk, cone: Tensor | None, offset: float | Tensor = 0.0) -> Solution:
+    """Minimises Σ_k a_k φ(m_k) subject to Cθ + offset ≥ 0, where φ is the maximum of lines. The residual is the duality gap.
 
-    min Σ_k a_k x_k      x_k ≥ slope · m_k(θ) + height for each line,   Cθ ≥ 0
+    min Σ_k a_k x_k      x_k ≥ slope · m_k(θ) + height for each line,   Cθ + offset ≥ 0
     """
     lines = risk.surrogate.lines
     if not lines or not risk.system.is_linear:
@@ -29,13 +29,14 @@ def minimise_kinked(risk: Risk, cone: Tensor | None) -> Solution:
         raise ValueError(complaint("surrogate", must, got, advice))
     rows = risk.system.directions[:, 0].numpy()
     constraints = np.zeros((0, rows.shape[1])) if cone is None else cone.numpy()
-    solutions = [_linear_program(lines, weight, rows, constraints) for weight in risk.coefficients.numpy()]
+    offsets = np.broadcast_to(np.asarray(offset, dtype=np.float64), len(constraints))
+    solutions = [_linear_program(lines, weight, rows, constraints, offsets) for weight in risk.coefficients.numpy()]
     theta, value, gap = (torch.tensor(np.array(column), dtype=torch.float64) for column in zip(*solutions, strict=True))
     return Solution(theta, value, gap)
 
 
 def _linear_program(
-    lines: tuple[tuple[float, float], ...], weight: Array, rows: Array, cone: Array
+    lines: tuple[tuple[float, float], ...], weight: Array, rows: Array, cone: Array, offsets: Array
 ) -> tuple[Array, float, float]:
     require("scipy", extra="lab")
     from scipy.optimize import linprog
@@ -46,7 +47,7 @@ def _linear_program(
     minimum, lines = (0.0 if (0.0, 0.0) in lines else None), tuple(line for line in lines if line != (0.0, 0.0))
     line_constraints = [np.hstack([slope * rows, -np.eye(margins)]) for slope, _ in lines]
     cone_constraints = np.hstack([-cone, np.zeros((len(cone), margins))])
-    limits = np.concatenate([*(np.full(margins, -height) for _, height in lines), np.zeros(len(cone))])
+    limits = np.concatenate([*(np.full(margins, -height) for _, height in lines), offsets])
     bounds = [(-_BOX, _BOX)] * size + [(minimum, None)] * margins
     constraints = np.vstack([*line_constraints, cone_constraints])
     result = linprog(objective, A_ub=constraints, b_ub=limits, bounds=bounds, method="highs")

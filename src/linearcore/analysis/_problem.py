@@ -112,6 +112,16 @@ class Problem:
         return self.form.form if isinstance(self.form, Local) else self.multiclass_form
 
     @property
+    def is_binary(self) -> bool:
+        """Whether there are two outputs and every error costs the same; then the risk is p₁ φ(m) + p₂ φ(−m) in all forms."""
+        return self.space.size == 2 and self.cost_object.is_constant
+
+    @property
+    def is_separable(self) -> bool:
+        """Whether each position is a multi-class problem of its own: a local form, unary scores, and a cost per position."""
+        return self.is_local and self.family == "unary" and self.cost_object.is_error_fraction
+
+    @property
     def num_averaged(self) -> int:
         """Number of competitors in the mean; 1 for a sum."""
         if self.margin_form is None or not self.margin_form.is_mean:

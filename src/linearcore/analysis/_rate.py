@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from linearcore._checks import complaint
+from linearcore.analysis._noise_condition import NoiseCondition
 from linearcore.analysis._problem import AnyForm, Problem
 from linearcore.analysis._regret import check_prediction, surrogate_regrets
 from linearcore.analysis._transform import transform_parts
@@ -53,6 +54,8 @@ def rate(
     outputs: Sequences | int | None = None,
     cost: str | Cost = "zero-one",
     family: str = "free",
+    bound: float | None = None,
+    noise: NoiseCondition | None = None,
 ) -> Rate:
     """Computes local slopes of target regret against surrogate regret, and their limit.
 
@@ -61,8 +64,10 @@ def rate(
         path: function from δ to probabilities. None means (½ + δ, ½ − δ), where all forms agree and T(2δ) is exact.
         prediction: the output predicted along the path, suboptimal for δ > 0.
         deltas: positive values of δ, in ascending order.
+        bound, noise: as in `transform`; only without a path.
 
     Raises:
+        ValueError: if an argument is invalid.
         NotSolvedError: if the solver does not converge.
 
     Example:
@@ -78,8 +83,10 @@ def rate(
     points = np.asarray(deltas, dtype=np.float64)
     if not (points.ndim == 1 and len(points) and bool((points > 0).all()) and bool((np.diff(points) > 0).all())):
         raise ValueError(complaint("deltas", "be positive and ascending", deltas, "for example [1e-4, 1e-3, 1e-2]"))
+    if path is not None and not (bound is None and noise is None):
+        raise ValueError(complaint("path", "be None with `bound` or `noise`", "a path", "omit it; the problem is binary"))
     if path is None:
-        target, regret, slopes = _binary_slopes(surrogate, torch.from_numpy(points))
+        target, regret, slopes = _binary_slopes(surrogate, torch.from_numpy(points), bound, noise)
     else:
         target, regret, slopes = _path_slopes(surrogate, form, path, prediction, points, outputs, cost, family)
     fit = float(np.polyfit(np.log(regret), np.log(target), 1)[0]) if len(points) > 1 else float(slopes[0])
@@ -87,8 +94,10 @@ def rate(
     return Rate(points, target, regret, slopes, limit, interval, fit)
 
 
-def _binary_slopes(surrogate: Surrogate, deltas: Tensor) -> tuple[npt.NDArray[np.float64], ...]:
-    parts = transform_parts(surrogate, 2 * deltas)
+def _binary_slopes(
+    surrogate: Surrogate, deltas: Tensor, bound: float | None, noise: NoiseCondition | None
+) -> tuple[npt.NDArray[np.float64], ...]:
+    parts = transform_parts(surrogate, 2 * deltas, bound=bound, noise=noise)
     # d log t / d log T = T / (t T'), with T' exact by the envelope theorem.
     slopes = parts.value / (2 * deltas * parts.slope)
     return (2 * deltas).numpy(), parts.value.numpy(), slopes.numpy()

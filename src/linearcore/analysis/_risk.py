@@ -7,7 +7,7 @@ For label probabilities p the conditional risk of every form is a weighted sum o
 where h has one score for each output, and `Form.margins` defines the margins m. All functions take batches of distributions.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -38,6 +38,11 @@ class Risk:
     surrogate: Surrogate
     system: MarginSystem
     probabilities: Tensor
+
+    @classmethod
+    def with_coefficients(cls, surrogate: Surrogate, system: MarginSystem, coefficients: Tensor) -> "Risk":
+        """Returns Σ_k a_k φ(m_k(θ)) with given coefficients a (K,) instead of label probabilities."""
+        return cls(surrogate, replace(system, weights=coefficients.unsqueeze(-1)), coefficients.new_ones(1, 1))
 
     @property
     def coefficients(self) -> Tensor:

@@ -32,19 +32,34 @@ class Sample:
 
 def as_sample(features: npt.ArrayLike, labels: npt.ArrayLike, *, intercept: bool, num_classes: int | None) -> Sample:
     """Groups equal rows of `features` (n, d) and counts the `labels` (n,) of each."""
-    rows, classes = _checked_features(features), _checked_labels(labels, num_classes)
-    if len(rows) != len(classes):
-        raise ValueError(complaint("labels", f"have shape ({len(rows)},)", classes.shape, "pass one label for each row"))
-    inputs, input_index = np.unique(rows, axis=0, return_inverse=True)
-    size = max(2, int(classes.max()) + 1) if num_classes is None else num_classes
-    masses = np.zeros((len(inputs), size))
-    np.add.at(masses, (input_index.reshape(-1), classes), 1 / len(rows))
+    rows, classes, size = checked_rows(features, labels, num_classes)
+    inputs, masses = group_rows(rows, classes, size)
     if intercept:
         inputs = np.hstack([inputs, np.ones((len(inputs), 1))])
     # Linear functions of the inputs are linear functions of their left singular vectors, which are better conditioned.
     left, singular, _ = np.linalg.svd(inputs, full_matrices=False)
     design = left[:, singular > 1e-12 * max(singular[0], 1e-300)]
     return Sample(torch.tensor(design), torch.tensor(masses), torch.tensor(~inputs.any(1)))
+
+
+def checked_rows(
+    features: npt.ArrayLike, labels: npt.ArrayLike, num_classes: int | None
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.intp], int]:
+    """Returns features (n, d), class indices (n,) and the number of classes; raises ValueError if they are invalid."""
+    rows, classes = _checked_features(features), _checked_labels(labels, num_classes)
+    if len(rows) != len(classes):
+        raise ValueError(complaint("labels", f"have shape ({len(rows)},)", classes.shape, "pass one label for each row"))
+    return rows, classes, max(2, int(classes.max()) + 1) if num_classes is None else num_classes
+
+
+def group_rows(
+    rows: npt.NDArray[np.float64], classes: npt.NDArray[np.intp], size: int
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Returns the N distinct rows (N, d), and P(x, y) (N, C)."""
+    inputs, input_index = np.unique(rows, axis=0, return_inverse=True)
+    masses = np.zeros((len(inputs), size))
+    np.add.at(masses, (input_index.reshape(-1), classes), 1 / len(rows))
+    return inputs, masses
 
 
 def _checked_features(features: npt.ArrayLike) -> npt.NDArray[np.float64]:

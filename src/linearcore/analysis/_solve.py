@@ -60,6 +60,26 @@ def minimise(risk: Risk, start: Tensor, cone: Tensor | None = None) -> Solution:
     return _polish(risk, theta, cone)
 
 
+def minimise_in_polytope(risk: Risk, start: Tensor, rows: Tensor, offset: float | Tensor, radius: float) -> Solution:
+    """Minimises R over θ (B, D) with `rows` (C, D) · θ + `offset` ≥ 0, from `start` strictly inside.
+
+    The residual is a bound of the error of the value. With multipliers μ/slack the Lagrangian is R − Cμ at θ, its gradient
+    is g, and it is convex: no feasible point within `radius` of θ is better by more than Cμ + radius·‖g‖. At small μ
+    rounding makes ‖g‖ large again, so the best μ is kept.
+    """
+    theta, best = start, Solution(start, risk.value(start), torch.full_like(start[:, 0], torch.inf))
+    for barrier in _BARRIERS:
+        theta, norm = _newton(risk, theta, rows, barrier, offset=offset, steps=100, tolerance=0.1 * barrier)
+        error = len(rows) * barrier + radius * norm
+        is_better = error < best.residual
+        best = Solution(
+            torch.where(is_better.unsqueeze(-1), theta, best.theta),
+            torch.where(is_better, risk.value(theta), best.value),
+            torch.where(is_better, error, best.residual),
+        )
+    return best
+
+
 def _descend(risk: Risk, start: Tensor) -> Solution:
     no_cone = start.new_zeros(0, start.shape[1])
     theta, residual = _newton(risk, start, no_cone, 0.0, steps=400, tolerance=1e-3 * TOLERANCE)
@@ -113,7 +133,14 @@ def _multipliers(equalities: Tensor, gradient: Tensor) -> Tensor:
 
 
 def _newton(
-    risk: Risk, theta: Tensor, cone: Tensor, barrier: float, *, steps: int, tolerance: float
+    risk: Risk,
+    theta: Tensor,
+    cone: Tensor,
+    barrier: float,
+    *,
+    steps: int,
+    tolerance: float,
+    offset: float | Tensor = 0.0,
 ) -> tuple[Tensor, Tensor]:
     """Performs Levenberg–Marquardt steps until the norm of the gradient is at most `tolerance`; returns θ and the norm.
 
@@ -122,15 +149,15 @@ def _newton(
     """
     damping = theta.new_full((len(theta),), 1e-3)
     eye = torch.eye(theta.shape[1], dtype=theta.dtype)
-    value, gradient, hessian = _objective(risk, theta, cone, barrier)
+    value, gradient, hessian = _objective(risk, theta, cone, barrier, offset)
     for _ in range(steps):
         norm = gradient.norm(dim=-1)
         if bool((norm <= tolerance).all()) or not theta.shape[1]:
             break
         # A singular matrix gives a step that is not finite. It is rejected, and the damping increases.
         step = torch.linalg.solve_ex(hessian + damping.view(-1, 1, 1) * eye, -gradient.unsqueeze(-1)).result.squeeze(-1)
-        trial = theta + step * _step_fraction(theta, step, cone)
-        trial_value, trial_gradient, trial_hessian = _objective(risk, trial, cone, barrier)
+        trial = theta + step * _step_fraction(theta, step, cone, offset)
+        trial_value, trial_gradient, trial_hessian = _objective(risk, trial, cone, barrier, offset)
         # If the values are equal up to rounding, the norms of the gradients are compared.
         is_equal = (trial_value - value).abs() <= 1e-14 * value.abs()
         is_better = torch.where(is_equal, trial_gradient.norm(dim=-1) < norm, trial_value < value)
@@ -142,21 +169,23 @@ def _newton(
     return theta, gradient.norm(dim=-1)
 
 
-def _objective(risk: Risk, theta: Tensor, cone: Tensor, barrier: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns R − μ Σ log(Cθ) with gradient and Hessian."""
+def _objective(
+    risk: Risk, theta: Tensor, cone: Tensor, barrier: float, offset: float | Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns R − μ Σ log(Cθ + offset) with gradient and Hessian."""
     value, gradient, hessian = risk.expand(theta)
     if barrier:
-        slack = theta @ cone.T
+        slack = theta @ cone.T + offset
         value = value - barrier * slack.log().sum(-1)
         gradient = gradient - (barrier / slack) @ cone
         hessian = hessian + torch.einsum("cd,ce,bc->bde", cone, cone, barrier / slack.square())
     return value, gradient, hessian
 
 
-def _step_fraction(theta: Tensor, step: Tensor, cone: Tensor) -> Tensor:
-    """Returns the fraction (B, 1) of the step that stays strictly inside the cone."""
+def _step_fraction(theta: Tensor, step: Tensor, cone: Tensor, offset: float | Tensor) -> Tensor:
+    """Returns the fraction (B, 1) of the step that stays strictly inside the constraints."""
     if not cone.shape[0]:
         return torch.ones_like(theta[:, :1])
-    slack, change = theta @ cone.T, step @ cone.T
+    slack, change = theta @ cone.T + offset, step @ cone.T
     limit = torch.where(change < 0, -slack / change, torch.inf).amin(-1, keepdim=True)
     return (0.99 * limit).clamp(max=1.0)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from linearcore._checks import complaint
-from linearcore.forms import Centered, LinearMargins
+from linearcore.forms import Centered, LinearMargins, Pairwise
 from linearcore.proposals.sequences import (
     CostlySequences,
     SequenceProposal,
@@ -72,6 +72,13 @@ class StructuredForm(ABC):
             raise ValueError(complaint("normalize", must, normalize, advice))
         return self
 
+    def consistency(self, surrogate: Surrogate) -> str | None:
+        """Returns why the argmax of the minimising scores has minimal expected cost, or None if that is not known.
+
+        Assumes unrestricted scores and a differentiable φ that is not linear for all u > 0.
+        """
+        return None
+
     @abstractmethod
     def outer(self, cost: Cost) -> SequenceProposal:
         """Returns the default proposal for y', with positive probability for every y' with a non-zero coefficient."""
@@ -96,6 +103,10 @@ class StructuredSum(StructuredForm):
 
     name: ClassVar[str] = "sum"
     has_inner: ClassVar[bool] = True
+
+    def consistency(self, surrogate: Surrogate) -> str | None:
+        reason = Pairwise().consistency(surrogate)
+        return None if reason is None else f"with the weights W(y') = Σ_y p(y)(1 − ℓ(y', y)) for p, {reason}"
 
     def outer(self, cost: Cost) -> SequenceProposal:
         return UniformSequences() if cost.shared_ngram is None else SimilarSequences(cost.shared_ngram)
@@ -126,6 +137,9 @@ class StructuredCentered(StructuredForm):
 
     def check(self, surrogate: Surrogate) -> None:
         Centered().check(surrogate)
+
+    def consistency(self, surrogate: Surrogate) -> str:
+        return f"with the expected costs for 1 − p, {Centered().consistency(surrogate)}"
 
     def outer(self, cost: Cost) -> SequenceProposal:
         return CostlySequences()

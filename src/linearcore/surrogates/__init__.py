@@ -9,7 +9,9 @@ from linearcore.surrogates._classical import (
     SmoothedHinge,
     SquaredHinge,
 )
+from linearcore.surrogates._expression import parse_expression
 from linearcore.surrogates._linear_core import LinearCore
+from linearcore.surrogates._user import UserSurrogate
 from linearcore.surrogates.bases import (
     BASES,
     Base,
@@ -52,4 +54,6 @@ __all__ = [
     "Surrogate",
     "TruncatedQuadraticBase",
     "UserBase",
+    "UserSurrogate",
+    "parse_expression",
 ]

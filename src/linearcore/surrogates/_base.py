@@ -63,7 +63,6 @@ class Surrogate(ABC):
     """
 
     is_convex: ClassVar[bool] = True
-    lines: ClassVar[tuple[tuple[float, float], ...]] = ()
 
     @property
     def is_proven(self) -> bool:
@@ -105,6 +104,10 @@ class Surrogate(ABC):
     @property
     @abstractmethod
     def core(self) -> tuple[float, float] | None: ...
+
+    @property
+    def lines(self) -> tuple[tuple[float, float], ...]:
+        return ()
 
     @property
     def bounds_zero_one(self) -> bool:

@@ -4,10 +4,11 @@ import json
 import math
 
 import pytest
+import torch
 
 from linearcore import Centered, ConvolutionalFenchelYoung, Hinge, LinearCore, Logistic
 from linearcore.analysis import Certificate, Local, certify, counterexample, regret_ratio
-from linearcore.structures import Sequences
+from linearcore.structures import Hamming, Sequences
 
 SITES = Sequences(2, 2)
 THREE_TAGS = {"outputs": Sequences(3, 2), "cost": "hamming", "family": "unary"}
@@ -28,14 +29,12 @@ PROVEN = {
 def test_theorems(surrogate, form, classes, options, constant: float) -> None:
     found = certify(surrogate, form, classes, **options)
     assert (found.linear_bound.verdict, found.consistent.verdict) == ("proven", "proven")
-    assert found.linear_bound.constant == constant
+    assert found.linear_bound.constant == found.worst_case.constant == constant
 
 
 @pytest.mark.parametrize("name", [name for name in PROVEN if name != "two classes, half slope"])
 def test_no_search_contradicts_a_theorem(name: str) -> None:
     """Random distributions never have a ratio below one over the constant."""
-    import torch
-
     surrogate, form, classes, options, constant = PROVEN[name]
     space = options.get("outputs") or Sequences(classes)
     stream = torch.Generator().manual_seed(1)
@@ -53,14 +52,23 @@ def test_refuted_with_evidence_that_can_be_checked_again() -> None:
     assert found.linear_bound.verdict == "refuted" and evidence is not None
     assert regret_ratio(LinearCore(), "pairwise", evidence.probabilities, evidence.prediction).ratio < 0.05
     assert found.consistent.verdict == "proven"
+    worst = found.worst_case
+    assert worst is not None and (worst.exponent, worst.source) == (0.5, "search")
+    # The constant is attained: 0-1 regret 2δ and surrogate regret ratio · 2δ of the sequence.
+    assert worst.constant == pytest.approx(max(evidence.regrets / (evidence.ratios * evidence.regrets) ** 0.5))
 
 
 def test_curved_surrogates_have_no_linear_bound_for_two_classes_either() -> None:
-    assert certify(Logistic(), "logodds", 2, starts=30).linear_bound.verdict == "refuted"
+    found = certify(Logistic(), "logodds", 2, starts=30)
+    assert found.linear_bound.verdict == "refuted" and found.worst_case is not None
+    # T(t) ≥ t²/2, tight as t → 0.
+    assert (found.worst_case.exponent, found.worst_case.source) == (0.5, "computed")
+    assert found.worst_case.constant == pytest.approx(math.sqrt(2), abs=1e-6)
 
 
 def test_the_pairwise_hinge_is_refuted_altogether() -> None:
     found = certify(Hinge(), "pairwise", 3, starts=30)
+    assert found.worst_case is None
     assert (found.consistent.verdict, found.linear_bound.verdict) == ("refuted", "refuted")
 
 
@@ -68,6 +76,22 @@ def test_local_forms_with_transitions_say_that_they_guarantee_nothing() -> None:
     """p(11) = .9, p(22) = .1 can have no local risk and decode 22: each site is right given a true neighbour."""
     found = certify(LinearCore(), "local-logodds", outputs=SITES, cost="hamming", family="chain", starts=60)
     assert found.linear_bound.verdict == "refuted" and found.consistent.verdict == "refuted"
+
+
+@pytest.mark.parametrize("cost", (Hamming(), Hamming(torch.tensor([1.0, 3.0]))), ids=("hamming", "weighted"))
+@pytest.mark.parametrize("form", ("structured-sum", "structured-centered"))
+def test_structured_forms_are_consistent_with_every_cost(form: str, cost: Hamming) -> None:
+    """The expected similarities, or costs, take the place of p, or 1 − p, in the proof; no search contradicts it."""
+    found = certify(Logistic(), form, outputs=SITES, cost=cost, starts=10)
+    assert found.consistent.verdict == "proven"
+    assert found.linear_bound.counterexample is not None and found.linear_bound.counterexample.ratio > 1e-6
+
+
+def test_local_forms_without_transitions_are_consistent_for_hamming_cost_only() -> None:
+    options = {"outputs": SITES, "family": "unary", "starts": 10}
+    assert certify(Logistic(), "local-logodds", cost="hamming", **options).consistent.verdict == "proven"
+    weighted = Hamming(torch.tensor([1.0, 3.0]))
+    assert certify(Logistic(), "local-logodds", cost=weighted, **options).consistent.verdict == "refuted"
 
 
 def test_supported_says_how_hard_it_searched() -> None:

@@ -10,6 +10,7 @@ _FOLDERS = (
     "rates",
     "thresholds",
     "vanishing_core",
+    "noise_conditions",
     "surfaces",
     "gradients",
     "counterexample",
