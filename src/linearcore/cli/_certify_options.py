@@ -52,7 +52,7 @@ Plot = Annotated[
     Path | None, typer.Option(help="Draw the loss and its bound into this .png, .pdf or .svg file; needs matplotlib.")
 ]
 Length = Annotated[int, typer.Option(help="Sequence length, for structured forms.")]
-Cost = Annotated[str, typer.Option(help=f"Cost that defines the regret: {' or '.join(COSTS)}.")]
+Cost = Annotated[str, typer.Option(help=f"Cost that defines the regret: {', '.join(COSTS)}.")]
 Family = Annotated[
     str,
     typer.Option(
