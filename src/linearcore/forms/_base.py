@@ -11,7 +11,7 @@ from linearcore._checks import complaint
 from linearcore.forms._labels import Labels
 from linearcore.forms._margins import MarginSystem
 from linearcore.forms._rows import SavedTensors, row_losses
-from linearcore.kernels import local_scores
+from linearcore.kernels import FormCode, LossCode, local_scores
 from linearcore.structures import Chain, Sites
 from linearcore.surrogates import Surrogate
 
@@ -32,6 +32,8 @@ class Form(ABC):
     has_custom_backward: ClassVar[bool] = False
     #: Whether these two methods support fused kernels.
     can_fuse: ClassVar[bool] = False
+    #: The form in the compiled kernels, or None.
+    code: ClassVar[FormCode | None] = None
     #: Whether 0-1 regret ≤ constant · regret of the sum over competitors, for one-sided linear-core φ.
     has_linear_bound: ClassVar[bool] = False
 
@@ -49,6 +51,11 @@ class Form(ABC):
     def is_mean(self) -> bool:
         """Whether the loss is a mean over competitors."""
         return False
+
+    def loss_code(self, surrogate: Surrogate) -> LossCode | None:
+        """Returns the loss for the compiled kernels; None if they do not implement it."""
+        identity = surrogate.kernel_identity
+        return None if self.code is None or identity is None else LossCode(self.code, self.is_mean, identity)
 
     @abstractmethod
     def hard_losses(self, surrogate: Surrogate, scores: Tensor, labels: Labels) -> Tensor:

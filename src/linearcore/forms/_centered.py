@@ -14,6 +14,7 @@ from linearcore.forms._competitors import Competitors, count_unmasked
 from linearcore.forms._labels import Labels
 from linearcore.forms._margins import LinearMargins, competitor_pairs
 from linearcore.forms._rows import SavedTensors
+from linearcore.kernels import FormCode
 from linearcore.surrogates import Surrogate
 
 
@@ -26,6 +27,7 @@ class Centered(Competitors):
     """
 
     name: ClassVar[str] = "centered"
+    code: ClassVar[FormCode | None] = FormCode.CENTERED
     has_linear_bound: ClassVar[bool] = True
 
     def check(self, surrogate: Surrogate) -> None:

@@ -13,7 +13,7 @@ from linearcore.forms._base import Form
 from linearcore.forms._labels import Labels, label_mask
 from linearcore.forms._margins import LogOddsMargins, competitor_pairs
 from linearcore.forms._rows import SavedTensors
-from linearcore.kernels import compute_gradients, fused_kernels_for, neighbour_tags
+from linearcore.kernels import FormCode, compute_gradients, fused_kernels_for, neighbour_tags
 from linearcore.structures import Chain, Sites
 from linearcore.surrogates import Surrogate
 
@@ -32,6 +32,7 @@ class LogOdds(Form):
     """
 
     name: ClassVar[str] = "logodds"
+    code: ClassVar[FormCode | None] = FormCode.LOGODDS
     has_custom_backward: ClassVar[bool] = True
     can_fuse: ClassVar[bool] = True
 

@@ -12,6 +12,7 @@ from linearcore.forms._competitors import Competitors, count_unmasked
 from linearcore.forms._labels import Labels
 from linearcore.forms._margins import LinearMargins, competitor_pairs
 from linearcore.forms._rows import SavedTensors
+from linearcore.kernels import FormCode
 from linearcore.surrogates import Surrogate
 
 
@@ -26,6 +27,7 @@ class Pairwise(Competitors):
     """
 
     name: ClassVar[str] = "pairwise"
+    code: ClassVar[FormCode | None] = FormCode.PAIRWISE
 
     def _references(self, scores: Tensor, is_unmasked: Tensor, chunk: slice) -> Tensor:
         return scores[..., chunk]

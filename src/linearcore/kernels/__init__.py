@@ -11,18 +11,23 @@ from linearcore.kernels._fused import fused_kernels_for
 from linearcore.kernels._kbest import kbest
 from linearcore.kernels._local import local_scores, low_rank_scores, neighbour_tags
 from linearcore.kernels._max_product import dense_search
-from linearcore.kernels._partition import log_partition, posterior
+from linearcore.kernels._partition import crf_losses, log_partition, posterior
 from linearcore.kernels._viterbi import beam, viterbi
+from linearcore.kernels.compiled import FormCode, LossCode, has_compiled_kernels
 
 __all__ = [
     "BACKENDS",
+    "FormCode",
+    "LossCode",
     "beam",
     "binary_elements",
     "block_size",
     "compute_gradients",
+    "crf_losses",
     "dense_search",
     "entries",
     "fused_kernels_for",
+    "has_compiled_kernels",
     "is_differentiated",
     "kbest",
     "local_scores",

@@ -2,6 +2,7 @@
 
 reference   torch operations: the definition, supports all kinds of differentiation
 eager       rows in blocks, with a custom backward pass
+compiled    C on a CPU; falls back to eager for infinite and NaN scores
 fused       Triton kernels
 """
 
@@ -15,13 +16,18 @@ from linearcore._checks import complaint, one_of
 from linearcore._torch import is_traced, is_transformed
 from linearcore.kernels._fused import fused_kernels_for
 
-BACKENDS = ("auto", "reference", "eager", "fused")
+BACKENDS = ("auto", "reference", "eager", "compiled", "fused")
 
 
 def resolve_backend(
-    backend: str, scores: Sequence[Tensor], others: Sequence[Tensor | None] = (), *, can_fuse: bool = True
+    backend: str,
+    scores: Sequence[Tensor],
+    others: Sequence[Tensor | None] = (),
+    *,
+    can_fuse: bool = True,
+    can_compile: bool = False,
 ) -> str:
-    """Returns "reference", "eager" or "fused".
+    """Returns "reference", "eager", "compiled" or "fused".
 
     "auto" chooses the fastest backend that works. It is the reference under torch.compile, which fuses the reference
     better than blocks, under torch.func transforms, in forward-mode differentiation, and for gradients of `others`.
@@ -31,6 +37,7 @@ def resolve_backend(
         scores: inputs that every backend differentiates.
         others: inputs that only the reference differentiates.
         can_fuse: whether the loss has fused kernels.
+        can_compile: whether the compiled kernels support the loss and the scores.
 
     Raises:
         ValueError: if the backend is unknown or does not support these inputs.
@@ -42,10 +49,18 @@ def resolve_backend(
     if backend == "auto":
         if needs_reference or is_traced() or any(map(_has_tangent, scores)):
             return "reference"
-        return "fused" if can_fuse and fused_kernels_for(*scores) else "eager"
+        if can_fuse and fused_kernels_for(*scores):
+            return "fused"
+        return "compiled" if can_compile else "eager"
     if needs_reference:
         advice = 'use backend="reference" or "auto" to differentiate targets, weights or margins'
         raise ValueError(complaint("backend", "be able to differentiate all inputs", repr(backend), advice))
+    if backend == "compiled" and not can_compile:
+        advice = (
+            'use backend="auto"; compiled kernels are for class indices without label smoothing or class margins, in '
+            "float32 or float64, on a CPU, outside torch.compile and torch.func, and are built by a C compiler"
+        )
+        raise ValueError(complaint("backend", "have compiled kernels for this loss and these scores", repr(backend), advice))
     if backend == "fused" and not (can_fuse and fused_kernels_for(*scores)):
         advice = (
             'use backend="auto"; fused kernels are for the log-odds of class indices without label smoothing, in float32 or '

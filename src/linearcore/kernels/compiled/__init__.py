@@ -2,9 +2,19 @@
 
 common.h, threads.c     instruction sets, threads, elementary functions
 dense.c                 multi-class losses of rows with index targets; `surrogate.h` is φ, `rows.h` the forms
+chain.h, crf.c          log-partition function and likelihood of a linear-chain CRF; `crf.h` is the recursion
 """
 
-from linearcore.kernels.compiled._dense import LossCode, compiled_loss, compiled_rows
+from linearcore.kernels.compiled._crf import can_compile_crf, compiled_crf
+from linearcore.kernels.compiled._dense import FormCode, LossCode, compiled_loss, compiled_rows
 from linearcore.kernels.compiled._library import has_compiled_kernels
 
-__all__ = ["LossCode", "compiled_loss", "compiled_rows", "has_compiled_kernels"]
+__all__ = [
+    "FormCode",
+    "LossCode",
+    "can_compile_crf",
+    "compiled_crf",
+    "compiled_loss",
+    "compiled_rows",
+    "has_compiled_kernels",
+]
