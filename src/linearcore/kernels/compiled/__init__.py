@@ -3,11 +3,13 @@
 common.h, threads.c     instruction sets, threads, elementary functions
 dense.c                 multi-class losses of rows with index targets; `surrogate.h` is φ, `rows.h` the forms
 chain.h, crf.c          log-partition function and likelihood of a linear-chain CRF; `crf.h` is the recursion
+search.c                Viterbi and k-best decoding; `search.h` is the search in one sequence
 """
 
 from linearcore.kernels.compiled._crf import can_compile_crf, compiled_crf
 from linearcore.kernels.compiled._dense import FormCode, LossCode, compiled_loss, compiled_rows
 from linearcore.kernels.compiled._library import has_compiled_kernels
+from linearcore.kernels.compiled._search import compiled_search
 
 __all__ = [
     "FormCode",
@@ -16,5 +18,6 @@ __all__ = [
     "compiled_crf",
     "compiled_loss",
     "compiled_rows",
+    "compiled_search",
     "has_compiled_kernels",
 ]
