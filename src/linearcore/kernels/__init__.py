@@ -13,7 +13,7 @@ from linearcore.kernels._local import local_scores, low_rank_scores, neighbour_t
 from linearcore.kernels._max_product import dense_search
 from linearcore.kernels._partition import crf_losses, log_partition, posterior
 from linearcore.kernels._viterbi import beam, viterbi
-from linearcore.kernels.compiled import FormCode, LossCode, has_compiled_kernels
+from linearcore.kernels.compiled import FormCode, LossCode, can_compile_local, compiled_local, has_compiled_kernels
 
 __all__ = [
     "BACKENDS",
@@ -22,6 +22,8 @@ __all__ = [
     "beam",
     "binary_elements",
     "block_size",
+    "can_compile_local",
+    "compiled_local",
     "compute_gradients",
     "crf_losses",
     "dense_search",

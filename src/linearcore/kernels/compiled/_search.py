@@ -12,7 +12,8 @@ from linearcore.structures import Chain
 MAX_TAGS = 255
 #: Above this k, sorting is faster than insertion.
 MAX_K = 64
-_CALL = struct.Struct("=q5Q")
+_CALL = struct.Struct("=q7Q")
+_UNUSED = (0,) * 5
 
 
 def compiled_search(emissions: Tensor, chain: Chain, mask: Tensor | None, k: int | None = None) -> tuple[Tensor, Tensor] | None:
@@ -38,7 +39,7 @@ def compiled_search(emissions: Tensor, chain: Chain, mask: Tensor | None, k: int
     arguments = ChainArguments(emissions, chain, mask, None)
     try:
         call_kernel(
-            "lc_search", arguments.packed + _CALL.pack(0 if k is None else k, tags.data_ptr(), scores.data_ptr(), 0, 0, 0)
+            "lc_search", arguments.packed + _CALL.pack(0 if k is None else k, tags.data_ptr(), scores.data_ptr(), *_UNUSED)
         )
     except NotCompiledError:
         return None

@@ -19,13 +19,26 @@ typedef struct {
     int64_t num_threads;
 } chain;
 
-/* Writes the unmasked positions of sequence b; returns their number. */
-INLINE int64_t unmasked_positions(const chain *c, int64_t b, int32_t *positions) {
-    int64_t count = 0;
-    for (int64_t t = 0; t < c->length; t++)
-        if (c->mask == NULL || c->mask[t * c->mask_time_stride + b * c->mask_batch_stride])
-            positions[count++] = (int32_t)t;
-    return count;
+/* The unmasked positions of each sequence (B, L), and their number (B,). */
+typedef struct {
+    int64_t *counts;
+    int32_t *positions;
+} sites;
+
+/* Returns NULL in counts, which the caller frees, if there is no memory. */
+static inline sites find_sites(const chain *c) {
+    sites s = {malloc((size_t)c->batch * (sizeof(int64_t) + (size_t)c->length * sizeof(int32_t))), NULL};
+    if (s.counts == NULL)
+        return s;
+    s.positions = (int32_t *)(s.counts + c->batch);
+    for (int64_t b = 0; b < c->batch; b++) {
+        int64_t count = 0;
+        for (int64_t t = 0; t < c->length; t++)
+            if (c->mask == NULL || c->mask[t * c->mask_time_stride + b * c->mask_batch_stride])
+                s.positions[b * c->length + count++] = (int32_t)t;
+        s.counts[b] = count;
+    }
+    return s;
 }
 
 INLINE int64_t tag_at(const chain *c, int64_t t, int64_t b) {

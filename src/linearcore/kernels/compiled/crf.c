@@ -6,7 +6,7 @@
 /* `MAX_TAGS` of `_crf.py`, padded: the largest number of tags. */
 #define MAX_PADDED_TAGS 512
 
-/* One call of lc_crf or lc_crf_gradient; `_crf.py` packs all but positions and counts. */
+/* One call of lc_crf or lc_crf_gradient; `_crf.py` packs all but the last two. */
 typedef struct {
     chain c;
     void *work;             /* for the parts in crf.h; lc_crf fills it, lc_crf_gradient reads it */
@@ -15,8 +15,7 @@ typedef struct {
     void *emission_gradient;
     void *start_gradient, *transition_gradient, *end_gradient;
     int64_t gradient_time_stride, gradient_batch_stride;
-    int32_t *positions;     /* (B, L) the unmasked positions of each sequence */
-    int64_t *counts;        /* (B,) their number */
+    sites s;
     int64_t status;
 } crf_call;
 
@@ -45,8 +44,8 @@ typedef struct {
 static void run_sequence(void *data, int64_t b) {
     crf_call *call = data;
     const chain *c = &call->c;
-    const int32_t *positions = call->positions + b * c->length;
-    const int64_t count = call->counts[b];
+    const int32_t *positions = call->s.positions + b * c->length;
+    const int64_t count = call->s.counts[b];
     const double value = count == 0     ? 0
                          : c->is_double ? sequence_f64(c, parts_of_f64(c, call->work), b, positions, count)
                                         : sequence_f32(c, parts_of_f32(c, call->work), b, positions, count);
@@ -74,23 +73,12 @@ static void run_transition_rows(void *data, int64_t block) {
         transition_rows_f32(call, parts_of_f32(&call->c, call->work), 4 * (int32_t)block);
 }
 
-static int find_positions(crf_call *call) {
-    const chain *c = &call->c;
-    call->counts = malloc((size_t)c->batch * (sizeof(int64_t) + (size_t)c->length * sizeof(int32_t)));
-    if (call->counts == NULL)
-        return 0;
-    call->positions = (int32_t *)(call->counts + c->batch);
-    for (int64_t b = 0; b < c->batch; b++)
-        call->counts[b] = unmasked_positions(c, b, call->positions + b * c->length);
-    return 1;
-}
-
 /* Computes the values, and fills the work space for lc_crf_gradient. Returns NOT_COMPUTED if a value cannot be computed in
    this way: underflow, no allowed sequence, infinite or NaN scores, tags out of range. */
 EXPORT int64_t lc_crf(const crf_call *arguments) {
     crf_call call = *arguments;
     const chain *c = &call.c;
-    if ((c->tags != NULL && !tags_are_valid(c)) || !find_positions(&call))
+    if ((c->tags != NULL && !tags_are_valid(c)) || (call.s = find_sites(c)).counts == NULL)
         return NOT_COMPUTED;
     call.status = COMPUTED;
     if (c->is_double)
@@ -98,7 +86,7 @@ EXPORT int64_t lc_crf(const crf_call *arguments) {
     else
         prepare_f32(c, parts_of_f32(c, call.work));
     run_chunks(run_sequence, &call, c->batch, threads_for(c, c->batch * c->length * c->num_tags * c->num_tags));
-    free(call.counts);
+    free(call.s.counts);
     return call.status;
 }
 
@@ -106,7 +94,7 @@ EXPORT int64_t lc_crf(const crf_call *arguments) {
 EXPORT int64_t lc_crf_gradient(const crf_call *arguments) {
     crf_call call = *arguments;
     const chain *c = &call.c;
-    if (!find_positions(&call))
+    if ((call.s = find_sites(c)).counts == NULL)
         return NOT_COMPUTED;
     const int threads = threads_for(c, c->batch * c->length * c->num_tags * c->num_tags);
     if (call.transition_gradient != NULL)
@@ -117,6 +105,6 @@ EXPORT int64_t lc_crf_gradient(const crf_call *arguments) {
         edge_gradients_f64(&call, parts_of_f64(c, call.work));
     else
         edge_gradients_f32(&call, parts_of_f32(c, call.work));
-    free(call.counts);
+    free(call.s.counts);
     return COMPUTED;
 }

@@ -181,11 +181,11 @@ VECTORIZED static void NAME(emission_gradient)(const crf_call *call, NAME(parts)
     const chain *c = &call->c;
     const int32_t n = (int32_t)c->num_tags, m = PADDED(n);
     const REAL grad = ((const REAL *)call->upstream)[b], *marginals = p.marginals + b * c->length * m;
-    const int32_t *positions = call->positions + b * c->length;
+    const int32_t *positions = call->s.positions + b * c->length;
     int64_t k = 0;
     for (int64_t t = 0; t < c->length; t++) {
         REAL *out = (REAL *)call->emission_gradient + t * call->gradient_time_stride + b * call->gradient_batch_stride;
-        if (k < call->counts[b] && positions[k] == t) {
+        if (k < call->s.counts[b] && positions[k] == t) {
 #pragma omp simd
             for (int32_t v = 0; v < n; v++)
                 out[v] = grad * marginals[k * m + v];
@@ -209,7 +209,7 @@ VECTORIZED static void NAME(transition_rows)(const crf_call *call, NAME(parts) p
         const REAL grad = ((const REAL *)call->upstream)[b];
         const REAL *a = p.a + b * c->length * m + first, *w = p.weights + b * c->length * m + m;
         int64_t k = 0;
-        for (; k + 4 < call->counts[b]; k += 4, a += 4 * m, w += 4 * m) {
+        for (; k + 4 < call->s.counts[b]; k += 4, a += 4 * m, w += 4 * m) {
             REAL f[4][4];
             for (int j = 0; j < 4; j++)
                 for (int i = 0; i < 4; i++)
@@ -223,7 +223,7 @@ VECTORIZED static void NAME(transition_rows)(const crf_call *call, NAME(parts) p
                 s3[v] += (f[0][3] * w0 + f[1][3] * w1) + (f[2][3] * w2 + f[3][3] * w3);
             }
         }
-        for (; k + 1 < call->counts[b]; k++, a += m, w += m) {
+        for (; k + 1 < call->s.counts[b]; k++, a += m, w += m) {
             const REAL f0 = grad * a[0], f1 = grad * a[1], f2 = grad * a[2], f3 = grad * a[3];
 #pragma omp simd
             for (int32_t v = 0; v < m; v++) {
@@ -250,8 +250,8 @@ VECTORIZED static void NAME(edge_gradients)(const crf_call *call, NAME(parts) p)
     REAL *start = call->start_gradient, *end = call->end_gradient, *transitions = call->transition_gradient;
     for (int64_t b = 0; b < c->batch; b++) {
         const REAL grad = ((const REAL *)call->upstream)[b], *marginals = p.marginals + b * c->length * m;
-        const int32_t *positions = call->positions + b * c->length;
-        const int64_t count = call->counts[b];
+        const int32_t *positions = call->s.positions + b * c->length;
+        const int64_t count = call->s.counts[b];
         if (count == 0)
             continue;
         const REAL *last = marginals + (count - 1) * m;

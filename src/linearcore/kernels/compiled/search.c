@@ -4,13 +4,14 @@
 /* `NO_TAG` of kernels/_viterbi.py. */
 #define NO_TAG (-100)
 
-/* One call of lc_search; `_search.py` packs all but rows, columns and status. */
+/* One call of lc_search; `_search.py` packs all but the fields from rows on. */
 typedef struct {
     chain c;
     int64_t k;              /* number of sequences; 0 for Viterbi */
     int64_t *tags;          /* (L, B) or (k, L, B) */
     void *scores;           /* (B,) or (k, B) */
     void *rows, *columns;   /* transitions and their transpose, padded */
+    sites s;
     int64_t status;
 } search_call;
 
@@ -29,11 +30,12 @@ static void run_sequence(void *data, int64_t b) {
     const int64_t n = c->num_tags, m = PADDED(n), k = call->k, real = c->is_double ? 8 : 4;
     const int64_t num_reals = k == 0 ? c->length * m : 2 * n * k + k + m;
     const int64_t num_sources = k == 0 ? 0 : (c->length * n + 1) * k;
-    char *work = malloc((size_t)(num_reals * real + (num_sources + c->length) * (int64_t)sizeof(int32_t)));
+    char *work = malloc((size_t)(num_reals * real + num_sources * (int64_t)sizeof(int32_t)));
     int is_computed = 0;
     if (work != NULL) {
-        int32_t *sources = (int32_t *)(work + num_reals * real), *positions = sources + num_sources;
-        const int64_t count = unmasked_positions(c, b, positions);
+        int32_t *sources = (int32_t *)(work + num_reals * real);
+        const int32_t *positions = call->s.positions + b * c->length;
+        const int64_t count = call->s.counts[b];
         for (int64_t row = 0; row < c->length * (k == 0 ? 1 : k); row++)
             call->tags[row * c->batch + b] = NO_TAG;
         is_computed = k == 0 && c->is_double ? viterbi_f64(call, b, positions, count, (double *)work)
@@ -52,8 +54,12 @@ EXPORT int64_t lc_search(const search_call *arguments) {
     const chain *c = &call.c;
     const int64_t square = c->num_tags * PADDED(c->num_tags);
     call.rows = malloc(2 * (size_t)square * (c->is_double ? 8 : 4));
-    if (call.rows == NULL)
+    call.s = find_sites(c);
+    if (call.rows == NULL || call.s.counts == NULL) {
+        free(call.rows);
+        free(call.s.counts);
         return NOT_COMPUTED;
+    }
     call.columns = (char *)call.rows + square * (c->is_double ? 8 : 4);
     const int is_valid = c->is_double ? copy_transitions_f64(c, call.rows, call.columns)
                                       : copy_transitions_f32(c, call.rows, call.columns);
@@ -62,5 +68,6 @@ EXPORT int64_t lc_search(const search_call *arguments) {
         run_chunks(run_sequence, &call, c->batch,
                    threads_for(c, c->batch * c->length * c->num_tags * (c->num_tags + 8 * call.k)));
     free(call.rows);
+    free(call.s.counts);
     return call.status;
 }
