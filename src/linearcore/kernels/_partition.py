@@ -35,7 +35,7 @@ def log_partition(emissions: Tensor, chain: Chain, mask: Tensor, backend: str = 
         chain: start, transition and end scores; −inf marks forbidden entries.
         mask: (L, B) booleans; positions with False are skipped.
         backend: "reference" (broadcast logsumexp, differentiable any number of times), "eager" (matrix products with a
-            custom backward pass), "compiled" (the same in C, for up to 512 tags; falls back to "eager" after underflow),
+            custom backward pass), "compiled" (the same in C, for up to 256 tags; falls back to "eager" after underflow),
             "fused" (in Triton, for small batches) or "auto".
         is_full: the caller knows that the mask is all True, which skips the masking.
 

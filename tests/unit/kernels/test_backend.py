@@ -53,7 +53,7 @@ def test_auto_is_eager_in_eager_mode(loss, chosen: list[str]) -> None:
 def test_a_named_backend_is_taken(loss, backend: str, chosen: list[str]) -> None:
     loss(SCORES, backend=backend)
     assert chosen == [backend]
-    assert set(BACKENDS) == {"auto", "reference", "eager", "fused"}
+    assert set(BACKENDS) == {"auto", "reference", "eager", "compiled", "fused"}
 
 
 @both_losses

@@ -16,7 +16,9 @@ _CALL = struct.Struct("=q7Q")
 _UNUSED = (0,) * 5
 
 
-def compiled_search(emissions: Tensor, chain: Chain, mask: Tensor | None, k: int | None = None) -> tuple[Tensor, Tensor] | None:
+def compiled_search(
+    emissions: Tensor, chain: Chain, mask: Tensor | None, k: int | None = None
+) -> tuple[Tensor, Tensor] | None:
     """Returns the tags (L, B) of the best sequences, −100 where masked or if there is none, and their scores (B,).
 
     With `k` the tags are (k, L, B) and the scores (k, B). Scores, and without ties tags, are equal to those of the other

@@ -4,7 +4,7 @@
 #include "chain.h"
 
 /* `MAX_TAGS` of `_crf.py`, padded: the largest number of tags. */
-#define MAX_PADDED_TAGS 512
+#define MAX_PADDED_TAGS 256
 
 /* One call of lc_crf or lc_crf_gradient; `_crf.py` packs all but the last two. */
 typedef struct {

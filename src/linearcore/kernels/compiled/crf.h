@@ -27,20 +27,26 @@ INLINE NAME(parts) NAME(parts_of)(const chain *c, REAL *work) {
     return p;
 }
 
-/* Fills E, its transpose and the column maxima. */
+/* Fills E, its transpose and the column maxima. If a transition is +inf or NaN, a maximum is NaN, so that `factors` is NaN. */
 VECTORIZED static void NAME(prepare)(const chain *c, NAME(parts) p) {
     const int32_t n = (int32_t)c->num_tags, m = PADDED(n);
     const REAL *transitions = c->transitions;
+    int is_bad = 0;
     for (int32_t v = 0; v < m; v++)
         p.column_max[v] = -INFINITY;
     for (int32_t i = 0; i < n; i++)
-#pragma omp simd
-        for (int32_t v = 0; v < n; v++)
-            p.column_max[v] = transitions[i * n + v] > p.column_max[v] ? transitions[i * n + v] : p.column_max[v];
+#pragma omp simd reduction(| : is_bad)
+        for (int32_t v = 0; v < n; v++) {
+            const REAL x = transitions[i * n + v];
+            p.column_max[v] = x > p.column_max[v] ? x : p.column_max[v];
+            is_bad |= !(x < INFINITY);
+        }
     for (int32_t v = 0; v < m; v++) {
         p.column_max[v] = p.column_max[v] == -INFINITY ? 0 : p.column_max[v];
         p.zeros[v] = 0;
     }
+    if (is_bad)
+        p.column_max[0] = NAN;
     memset(p.backward, 0, (size_t)n * (size_t)m * sizeof(REAL));
     for (int32_t i = 0; i < n; i++) {
 #pragma omp simd
@@ -88,20 +94,23 @@ INLINE REAL NAME(dot)(const REAL *x, const REAL *y, int32_t m) {
     return sum;
 }
 
-/* Writes exp(emissions + offsets) divided by its maximum, and 0 in the padding; returns the logarithm of the maximum. */
+/* Writes exp(emissions + offsets) divided by its maximum, and 0 in the padding; returns the logarithm of the maximum,
+   NaN if a sum is +inf or NaN. */
 INLINE REAL NAME(factors)(const REAL *emissions, const REAL *offsets, REAL *x, int32_t n, int32_t m) {
     REAL top = -INFINITY;
-#pragma omp simd reduction(max : top)
+    int is_bad = 0;
+#pragma omp simd reduction(max : top) reduction(| : is_bad)
     for (int32_t v = 0; v < n; v++) {
         x[v] = emissions[v] + offsets[v];
         top = x[v] > top ? x[v] : top;
+        is_bad |= !(x[v] < INFINITY);
     }
 #pragma omp simd
     for (int32_t v = 0; v < n; v++)
         x[v] = NAME(exp_or_zero)(x[v] - top);
     for (int32_t v = n; v < m; v++)
         x[v] = 0;
-    return top;
+    return is_bad ? NAN : top;
 }
 
 /* The score of the true tags of a sequence. */
