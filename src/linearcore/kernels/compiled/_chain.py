@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from linearcore._torch import is_plain
+from linearcore.kernels._fused import fused_kernels_for
 from linearcore.kernels.compiled._library import library
 from linearcore.structures import Chain
 
@@ -35,11 +36,15 @@ def call_kernel(name: str, packed: bytes) -> None:
 
 
 def can_compile_chain(emissions: Tensor, chain: Chain, max_tags: int) -> bool:
-    """Whether the kernels support emissions (L, B, |Y|) with at most `max_tags` tags and these scores."""
+    """Whether the kernels support emissions (L, B, |Y|) with at most `max_tags` tags and these scores.
+
+    False where Triton's interpreter is active, which is for tests of the fused kernels.
+    """
     dtype = emissions.dtype
     if dtype not in _DTYPES or emissions.shape[-1] > max_tags or emissions.numel() == 0 or not is_plain(emissions):
         return False
-    return all(part.dtype == dtype and is_plain(part) for part in chain) and library() is not None
+    is_supported = all(part.dtype == dtype and is_plain(part) for part in chain)
+    return is_supported and fused_kernels_for(emissions) is None and library() is not None
 
 
 class ChainArguments:

@@ -21,8 +21,8 @@ _NONE = (0,) * 10
 
 
 def can_compile_crf(emissions: Tensor, chain: Chain) -> bool:
-    """Whether `compiled_crf` supports these scores."""
-    return can_compile_chain(emissions, chain, MAX_TAGS)
+    """Whether `compiled_crf` supports these scores: float32 or float64, and 2 to 256 tags."""
+    return emissions.shape[-1] > 1 and can_compile_chain(emissions, chain, MAX_TAGS)
 
 
 def compiled_crf(
