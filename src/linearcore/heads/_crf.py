@@ -5,8 +5,8 @@ from typing import ClassVar
 from torch import Tensor
 
 from linearcore.heads._chain import ChainHead
-from linearcore.kernels import log_partition, posterior
-from linearcore.structures import Sites, path_score
+from linearcore.kernels import crf_losses, posterior
+from linearcore.structures import Sites
 
 
 class ChainCRF(ChainHead):
@@ -42,9 +42,7 @@ class ChainCRF(ChainHead):
     may_underflow: ClassVar[bool] = True
 
     def _losses(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
-        chain = self.chain(emissions)
-        true_score = path_score(emissions, chain, tags, sites)
-        return log_partition(emissions, chain, sites.mask, is_full=sites.is_full) - true_score
+        return crf_losses(emissions, self.chain(emissions), tags, sites)
 
     def marginals(self, emissions: Tensor, mask: Tensor | None = None) -> Tensor:
         """Returns P(y_j = v | x) in the shape of `emissions`; 0 where masked. No gradient."""

@@ -10,7 +10,7 @@ from linearcore._checks import complaint
 from linearcore.forms import Form, Labels, row_losses, tensor_attributes
 from linearcore.heads._chain import ChainHead, check_reduction, cost_for_tags
 from linearcore.heads._sampled import Edges, Neighbours, edge_scores, num_candidates, unpack_projection
-from linearcore.kernels import local_scores, low_rank_scores, resolve_backend
+from linearcore.kernels import can_compile_local, local_scores, low_rank_scores, resolve_backend
 from linearcore.losses import DEFAULT_SURROGATE, check_form, class_scores
 from linearcore.proposals import Proposal, check_num_samples
 from linearcore.proposals.sequences import SequenceProposal
@@ -89,20 +89,23 @@ class LinearCoreChain(ChainHead):
         return f"{super().extra_repr()}, surrogate={self.surrogate}, form={self.form}{extra}"
 
     def _losses(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
-        if not sites.is_full:
-            # Padding may contain NaN, and 0 · NaN is NaN.
-            emissions = emissions.masked_fill(~sites.mask.unsqueeze(-1), 0.0)
         if self._is_factored:
+            emissions = sites.zero_masked(emissions)
             scores = self._low_rank_scores(emissions, tags, sites, _autocast_dtype(emissions))
             backend = resolve_backend("auto", (emissions, scores), tensor_attributes(self.form, self.surrogate))
             losses = self._row_losses(scores, tags, backend)
         else:
             chain = self.chain(emissions)
-            backend = resolve_backend("auto", (emissions, *chain), tensor_attributes(self.form, self.surrogate))
+            if self.form.loss_code(self.surrogate) is not None and can_compile_local(emissions, chain):
+                backend = "compiled"
+            else:
+                backend = resolve_backend("auto", (emissions, *chain), tensor_attributes(self.form, self.surrogate))
+                emissions = sites.zero_masked(emissions)
             losses = self.form.local_losses(self.surrogate, emissions, chain, tags, sites, backend)
         if self.unary:
             # In the user's layout, which is contiguous, to avoid a copy.
-            rows, labels = (part.transpose(0, 1) if self.batch_first else part for part in (emissions, tags))
+            parts = sites.zero_masked(emissions), tags
+            rows, labels = (part.transpose(0, 1) if self.batch_first else part for part in parts)
             losses = self._mix(losses, self._to_user_layout(self._row_losses(rows, labels, backend)))
         return self._sum_sites(losses, tags, sites)
 
@@ -151,8 +154,7 @@ class LinearCoreChain(ChainHead):
         batch = self._to_batch(hidden, tags, mask, is_hidden=True)
         states, tags, sites = batch.loss_inputs
         weight, bias = unpack_projection(projection, self.num_tags, states.shape[-1])
-        if not sites.is_full:
-            states = states.masked_fill(~sites.mask.unsqueeze(-1), 0.0)
+        states = sites.zero_masked(states)
         rows, labels = states.reshape(-1, states.shape[-1]), tags.reshape(-1)
         candidates = proposal.candidates(labels, self.num_tags, num_samples, generator)
         if not sites.is_full:  # Masked positions have no competing tags.

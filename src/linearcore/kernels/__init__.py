@@ -14,14 +14,16 @@ from linearcore.kernels._fused import fused_kernels_for
 from linearcore.kernels._kbest import kbest
 from linearcore.kernels._local import local_scores, low_rank_scores, neighbour_tags
 from linearcore.kernels._max_product import dense_search
-from linearcore.kernels._partition import log_partition, posterior
+from linearcore.kernels._partition import crf_losses, log_partition, posterior
 from linearcore.kernels._sample import sample_chain
 from linearcore.kernels._viterbi import beam, viterbi
 from linearcore.kernels.compiled import (
     FormCode,
     LossCode,
     can_compile,
+    can_compile_local,
     compiled_binary_loss,
+    compiled_local,
     compiled_loss,
     compiled_rows,
     has_compiled_kernels,
@@ -37,11 +39,14 @@ __all__ = [
     "binary_elements",
     "block_size",
     "can_compile",
+    "can_compile_local",
     "compiled_binary_loss",
+    "compiled_local",
     "compiled_loss",
     "compiled_rows",
     "compute_gradients",
     "consensus",
+    "crf_losses",
     "dense_search",
     "entries",
     "fused_kernels_for",

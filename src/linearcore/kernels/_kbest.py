@@ -8,6 +8,7 @@ from torch import Tensor
 from linearcore._torch import is_traced
 from linearcore.kernels._blocks import block_size, slices
 from linearcore.kernels._viterbi import NO_TAG, without_gradient
+from linearcore.kernels.compiled import compiled_search
 from linearcore.structures import Chain, Sites
 
 
@@ -25,6 +26,9 @@ def kbest(emissions: Tensor, chain: Chain, sites: Sites, k: int) -> tuple[Tensor
     Time O(L·B·|Y|·(|Y| + k²)), memory L×B×|Y|×k. As in `viterbi`, only scores are stored; there are no back-pointers.
     """
     emissions, chain = without_gradient(emissions, chain)
+    compiled = compiled_search(emissions, chain, None if sites.is_full else sites.mask, k)
+    if compiled is not None:
+        return compiled
     length, batch, num_tags = emissions.shape
     columns = chain.transitions.t().contiguous()
     # α[:, r, v]: the r-th best score of sequences that end in v. At the start only the empty sequence exists.

@@ -10,11 +10,12 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from linearcore._torch import is_on_host, is_transformed, linear, packed_linear
+from linearcore._torch import is_on_host, is_traced, is_transformed, linear, packed_linear
 from linearcore.kernels._backend import compute_gradients, resolve_backend
 from linearcore.kernels._fused import fused_kernels_for
 from linearcore.kernels._precision import full_precision
-from linearcore.structures import Chain
+from linearcore.kernels.compiled import can_compile_crf, compiled_crf
+from linearcore.structures import Chain, Sites, path_score
 
 #: Above this batch size cuBLAS is as fast as the Triton kernel.
 MAX_FUSED_BATCH = 32
@@ -34,7 +35,8 @@ def log_partition(emissions: Tensor, chain: Chain, mask: Tensor, backend: str = 
         chain: start, transition and end scores; −inf marks forbidden entries.
         mask: (L, B) booleans; positions with False are skipped.
         backend: "reference" (broadcast logsumexp, differentiable any number of times), "eager" (matrix products with a
-            custom backward pass), "fused" (the same in Triton, for small batches) or "auto".
+            custom backward pass), "compiled" (the same in C, for up to 256 tags; falls back to "eager" after underflow),
+            "fused" (in Triton, for small batches) or "auto".
         is_full: the caller knows that the mask is all True, which skips the masking.
 
     Time O(L·B·|Y|²). Memory: the reference saves L×B×|Y|² numbers for the backward pass; the other backends save three
@@ -50,11 +52,34 @@ def log_partition(emissions: Tensor, chain: Chain, mask: Tensor, backend: str = 
 
 
 def _log_partition(emissions: Tensor, chain: Chain, mask: Tensor, backend: str, is_full: bool) -> Tensor:
-    chosen = resolve_backend(backend, (emissions, *chain))
+    chosen = resolve_backend(backend, (emissions, *chain), can_compile=can_compile_crf(emissions, chain))
     if chosen == "reference":
         return _log_domain(emissions, chain, mask)
+    if chosen == "compiled":
+        compiled = compiled_crf(
+            emissions, chain, None if is_full else mask, None, lambda scores, parts: _log_domain(scores, parts, mask)
+        )
+        if compiled is not None:
+            return compiled
     values: Tensor = _Partition.apply(emissions, *chain, mask, is_full or _is_full(mask), chosen == "fused")  # type: ignore[no-untyped-call]
     return values
+
+
+def crf_losses(emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites) -> Tensor:
+    """Returns log Z − h(x, tags) (B,), the negative log-likelihood; 0 for an empty sequence.
+
+    Arguments as in `log_partition` and `structures.path_score`. On a CPU both are computed in one call if possible.
+    """
+
+    def reference(scores: Tensor, parts: Chain) -> Tensor:
+        return _log_domain(scores, parts, sites.mask) - path_score(scores, parts, tags, sites)
+
+    if not is_traced() and can_compile_crf(emissions, chain):
+        losses = compiled_crf(emissions, chain, None if sites.is_full else sites.mask, tags, reference)
+        if losses is not None:
+            return losses
+    true_score = path_score(emissions, chain, tags, sites)
+    return log_partition(emissions, chain, sites.mask, is_full=sites.is_full) - true_score
 
 
 def posterior(emissions: Tensor, chain: Chain, mask: Tensor) -> Tensor:

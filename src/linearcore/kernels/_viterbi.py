@@ -4,13 +4,13 @@ import math
 from collections.abc import Sequence
 from types import ModuleType
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from linearcore._torch import is_on_host, is_transformed
+from linearcore._torch import is_transformed
 from linearcore.kernels._fused import fused_kernels_for
-from linearcore.kernels._max_product import MIN_TAGS_TO_PRUNE, MaxProduct
+from linearcore.kernels._max_product import MaxProduct
+from linearcore.kernels.compiled import compiled_search
 from linearcore.structures import Chain, Sites
 
 #: Tag of masked positions, as in the heads and in torch's losses.
@@ -31,10 +31,9 @@ def viterbi(emissions: Tensor, chain: Chain, sites: Sites) -> tuple[Tensor, Tens
     Tracing back recomputes one argmax per position, O(|Y|).
     """
     emissions, chain = without_gradient(emissions, chain)
-    if _is_one_small_sequence(emissions, sites):
-        tag_list, score = _viterbi_of_one(emissions, chain)
-        tags, scores = torch.tensor(tag_list).unsqueeze(-1), emissions.new_tensor([score])
-        return tags.masked_fill(~_has_path(scores), NO_TAG), scores
+    compiled = compiled_search(emissions, chain, None if sites.is_full else sites.mask)
+    if compiled is not None:
+        return compiled
     max_product = MaxProduct(chain.transitions)
     fused = _fused_kernels_for(emissions, chain)
     if fused:
@@ -49,30 +48,6 @@ def viterbi(emissions: Tensor, chain: Chain, sites: Sites) -> tuple[Tensor, Tens
     else:
         tags = _trace_back(alpha, max_product, tag, sites)
     return tags.masked_fill(~(sites.mask & _has_path(scores)), NO_TAG), scores
-
-
-def _is_one_small_sequence(emissions: Tensor, sites: Sites) -> bool:
-    """Whether most of the time would be the overhead of calls, which is smaller in NumPy."""
-    length, batch, num_tags = emissions.shape
-    is_small = length > 0 and batch == 1 and 0 < num_tags < MIN_TAGS_TO_PRUNE
-    return is_small and sites.is_full and is_on_host(emissions)
-
-
-def _viterbi_of_one(emissions: Tensor, chain: Chain) -> tuple[list[int], float]:
-    """Returns the best tags and their score for emissions (L, 1, |Y|). The same additions as in `_best_scores`."""
-    start, transitions, end = (part.numpy() for part in chain)
-    rows = list(emissions[:, 0].numpy())
-    sums = np.empty_like(transitions)
-    with np.errstate(invalid="ignore"):  # inf − inf is NaN here as in torch.
-        alphas = [start + rows[0]]
-        for row in rows[1:]:
-            # Maxima over rows of a contiguous matrix are several times faster than maxima within rows.
-            alphas.append(np.add(transitions, alphas[-1][:, None], out=sums).max(0) + row)
-        last = alphas[-1] + end
-        tags = [int(last.argmax())]
-        for alpha in reversed(alphas[:-1]):
-            tags.append(int((alpha + transitions[:, tags[-1]]).argmax()))
-    return tags[::-1], float(last[tags[0]])
 
 
 def _fused_kernels_for(emissions: Tensor, chain: Chain) -> ModuleType | None:

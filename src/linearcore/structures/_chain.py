@@ -69,6 +69,10 @@ class Sites(NamedTuple):
         """(L, B) booleans: True at the last tag of each sequence."""
         return self.mask & (self.following >= self.mask.shape[0])
 
+    def zero_masked(self, emissions: Tensor) -> Tensor:
+        """Returns emissions (L, B, |Y|) with 0 where masked: padding may contain NaN, and 0 · NaN is NaN."""
+        return emissions if self.is_full else emissions.masked_fill(~self.mask.unsqueeze(-1), 0.0)
+
     def before(self, tags: Tensor) -> Tensor:
         """Returns the tag (L, B) of the previous neighbour; an arbitrary tag if there is none."""
         if self.is_full:

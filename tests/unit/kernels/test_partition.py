@@ -156,7 +156,7 @@ def test_uncertain_without_transitions(plain_runs: list[str]) -> None:
     case = random_case(2, 1, 2, 3)
     case.emissions[..., 1:] -= 500
     case.chain.start[0] -= 500
-    agree(case.to(torch.float32))
+    agree(case.to(torch.float32), "eager")
     assert plain_runs
 
 
@@ -429,7 +429,7 @@ def test_float32_products_are_not_rounded_by_a_global_setting(monkeypatch: pytes
     torch.set_float32_matmul_precision("high")
     try:
         emissions = case.emissions.float().requires_grad_()
-        log_partition(emissions, Chain(*(part.float() for part in case.chain)), case.mask).sum().backward()
+        log_partition(emissions, Chain(*(part.float() for part in case.chain)), case.mask, "eager").sum().backward()
         assert set(seen) == {"ieee"} and setting.fp32_precision == "tf32"
         assert torch.get_float32_matmul_precision() == "high" and torch.backends.cuda.matmul.allow_tf32
     finally:

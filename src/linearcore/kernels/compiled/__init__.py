@@ -1,19 +1,34 @@
 """CPU kernels in C, called through ctypes. They are compiled when the package is built (`hatch_build.py`).
 
 common.h, threads.c     instruction sets, threads, elementary functions
-dense.c                 multi-class losses of rows with index targets; `surrogate.h` is φ, `rows.h` the forms
+as_float.h, as_double.h the type of numbers in what is included next
+surrogate.h             φ
+dense.c, rows.h         multi-class losses of rows with index targets
+binary.c, elements.h    binary losses
+chain.h                 masks and layout of chains
+crf.c, crf.h            log-partition function and likelihood of a linear-chain CRF
+search.c, search.h      Viterbi and k-best decoding
+local.c, local.h        losses of positions given the neighbouring tags
 """
 
 from linearcore.kernels.compiled._binary import compiled_binary_loss
+from linearcore.kernels.compiled._crf import can_compile_crf, compiled_crf
 from linearcore.kernels.compiled._dense import FormCode, LossCode, can_compile, compiled_loss, compiled_rows
 from linearcore.kernels.compiled._library import has_compiled_kernels
+from linearcore.kernels.compiled._local import can_compile_local, compiled_local
+from linearcore.kernels.compiled._search import compiled_search
 
 __all__ = [
     "FormCode",
     "LossCode",
     "can_compile",
+    "can_compile_crf",
+    "can_compile_local",
     "compiled_binary_loss",
+    "compiled_crf",
+    "compiled_local",
     "compiled_loss",
     "compiled_rows",
+    "compiled_search",
     "has_compiled_kernels",
 ]
