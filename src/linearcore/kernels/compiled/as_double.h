@@ -6,6 +6,7 @@
 #undef LOG
 #undef SQRT
 #undef NAME
+#undef IS_FINITE
 #define REAL double
 #define EXP exp
 #define EXP_NEGATIVE exp
@@ -13,3 +14,4 @@
 #define LOG log
 #define SQRT sqrt
 #define NAME(name) name##_f64
+#define IS_FINITE(x) (__builtin_fabs(x) <= 1.7976931348623157e308)

@@ -6,6 +6,7 @@
 #undef LOG
 #undef SQRT
 #undef NAME
+#undef IS_FINITE
 #define REAL float
 #define EXP exp_float
 #define EXP_NEGATIVE exp_negative_float
@@ -13,3 +14,4 @@
 #define LOG logf
 #define SQRT sqrtf
 #define NAME(name) name##_f32
+#define IS_FINITE(x) (__builtin_fabsf(x) <= 3.40282347e38f)

@@ -40,7 +40,8 @@ VECTORIZED static int NAME(local_losses)(const local_call *call, const arguments
     const NAME(phi) phi = NAME(make_phi)(&a->phi);
     const REAL *transitions = c->transitions, *columns = call->columns;
     const int32_t *positions = call->s.positions + b * c->length;
-    REAL *losses = (REAL *)call->losses + b, *gradients = call->gradient, not_finite = 0;
+    REAL *losses = (REAL *)call->losses + b, *gradients = call->gradient;
+    int32_t not_finite = 0;
     int64_t k = 0, y = 0, before = -1;
     for (int64_t t = 0; t < c->length; t++) {
         REAL *gradient = gradients == NULL ? NULL : gradients + t * call->gradient_time_stride + b * call->gradient_batch_stride;
@@ -56,21 +57,21 @@ VECTORIZED static int NAME(local_losses)(const local_call *call, const arguments
         const REAL *emissions = (const REAL *)c->emissions + t * c->time_stride + b * c->batch_stride;
         const REAL *left = before < 0 ? c->start : transitions + before * n;
         const REAL *right = after < 0 ? c->end : (columns != NULL ? columns + after * n : NULL);
-        REAL check = 0;
+        int32_t is_masked = 0;
         if (right != NULL) {
-#pragma omp simd reduction(+ : check)
+#pragma omp simd reduction(| : is_masked)
             for (int32_t v = 0; v < n; v++) {
                 s[v] = emissions[v] + left[v] + right[v];
-                check += s[v] * 0;
+                is_masked |= !IS_FINITE(s[v]);
             }
         } else
             for (int32_t v = 0; v < n; v++) {
                 s[v] = emissions[v] + left[v] + transitions[(int64_t)v * n + after];
-                check += s[v] * 0;
+                is_masked |= !IS_FINITE(s[v]);
             }
-        const REAL loss = check == 0 ? NAME(row_loss)(a, &phi, s, n, (int32_t)y) : NAME(masked_row_loss)(a, &phi, s, n, (int32_t)y);
+        const REAL loss = is_masked ? NAME(masked_row_loss)(a, &phi, s, n, (int32_t)y) : NAME(row_loss)(a, &phi, s, n, (int32_t)y);
         losses[t * c->batch] = loss;
-        not_finite += loss * 0;
+        not_finite |= !IS_FINITE(loss);
         if (gradient != NULL)
             memcpy(gradient, s, (size_t)n * sizeof(REAL));
     }

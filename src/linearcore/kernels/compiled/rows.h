@@ -149,7 +149,8 @@ VECTORIZED static int ROWS(rows)(const arguments *a, double row_scale, int64_t f
     const int is_on_sphere = a->radius > 0;
     const int is_symmetric = is_on_sphere && largest <= a->phi.tau && largest + a->phi.tau <= a->phi.width / a->phi.sharpness;
     const REAL scale = (REAL)(a->scale * row_scale);
-    REAL small[2048], *s = small, not_finite = 0;
+    REAL small[2048], *s = small;
+    int32_t not_finite = 0;
     if (2 * (int64_t)m > 2048 && (s = malloc(2 * (size_t)m * sizeof(REAL))) == NULL)
         return 0;
     REAL *normed = s + m;
@@ -164,10 +165,10 @@ VECTORIZED static int ROWS(rows)(const arguments *a, double row_scale, int64_t f
             if (gradient != NULL)
                 memset(gradient, 0, (size_t)n * sizeof(STORED));
         } else {
-#pragma omp simd reduction(+ : not_finite)
+#pragma omp simd reduction(| : not_finite)
             for (int32_t v = 0; v < n; v++) {
                 s[v] = LOAD(scores[v]);
-                not_finite += s[v] * 0;
+                not_finite |= !IS_FINITE(s[v]);
             }
             const REAL length = is_on_sphere ? ROWS(to_sphere)(a, s, n) : 1;
             if (is_on_sphere && !is_symmetric && gradient != NULL)
@@ -185,7 +186,7 @@ VECTORIZED static int ROWS(rows)(const arguments *a, double row_scale, int64_t f
                 gradient[y] = STORE(row.label_gradient);
             }
         }
-        not_finite += loss * 0;
+        not_finite |= !IS_FINITE(loss);
         total += loss;
         if (a->reduction == 0)
             ((REAL *)a->losses)[i] = loss;
