@@ -58,7 +58,7 @@ def is_plain(tensor: Tensor) -> bool:
 
     Kernels may then read its memory. Takes less than a microsecond.
     """
-    if not tensor.is_cpu or getattr(forward_ad, "_current_level", 0) >= 0:
+    if not tensor.is_cpu or is_transformed() or getattr(forward_ad, "_current_level", 0) >= 0:
         return False
     return not _is_symbolic(tensor)
 

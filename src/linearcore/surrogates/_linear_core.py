@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from typing import ClassVar
 
 import torch.nn.functional as F
 from torch import Tensor
@@ -51,6 +51,8 @@ class LinearCore(Surrogate):
     sides: int = 1
     sharpness: float = 1.0
 
+    _identity: ClassVar[KernelIdentity | None]
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "base", resolve_base(self.base))
         object.__setattr__(self, "tau", positive("tau", self.tau, "pass the end of the linear core, for example 1.0"))
@@ -58,6 +60,8 @@ class LinearCore(Surrogate):
         object.__setattr__(self, "sides", int(self.sides))
         sharpness = positive("sharpness", self.sharpness, "pass the curvature factor of the tail, for example 1.0")
         object.__setattr__(self, "sharpness", sharpness)
+        # Stored, because every call of a loss reads it.
+        object.__setattr__(self, "_identity", self._make_identity())
 
     def __repr__(self) -> str:
         base = repr(self._base.name) if BASES.get(self._base.name) == self._base else repr(self._base)
@@ -110,19 +114,22 @@ class LinearCore(Surrogate):
     def core(self) -> tuple[float, float]:
         return (-math.inf if self.sides == 1 else -self.tau, self.tau)
 
-    @cached_property
+    @property
     def kernel_identity(self) -> KernelIdentity | None:
+        return self._identity
+
+    @property
+    def _base(self) -> Base:
+        """The base as an object; `__post_init__` has resolved its name."""
+        return self.base  # type: ignore[return-value]
+
+    def _make_identity(self) -> KernelIdentity | None:
         if self._base.kernel_index is None:
             return None
         width = math.inf if self.sides == 1 else 2 * self.sharpness * self.tau
         tail_scale, factor = 1 / self._base.slope_at_zero, 1 / self.sharpness
         parameters = self._base.kernel_parameters
         return KernelIdentity(self._base.kernel_index, self.tau, width, self.sharpness, tail_scale, factor, *parameters)
-
-    @property
-    def _base(self) -> Base:
-        """The base as an object; `__post_init__` has resolved its name."""
-        return self.base  # type: ignore[return-value]
 
     def _value(self, u: Tensor) -> Tensor:
         # Eqs. (1), (2) without branches, with z = β(τ − u): right tail for z < 0, core for 0 ≤ z ≤ 2βτ, then left tail.
