@@ -76,7 +76,7 @@ def test_command_writes_times_of_every_method_and_keeps_finished_parts(toy, tmp_
                 low, high = found["quartiles"]
                 assert 0 < low <= found["median"] <= high < math.inf and found["steps"] >= 2
     page = (tmp_path / "report.html").read_text("utf-8")
-    assert "Milliseconds per training step" in page
+    assert "linearcore reproduce scalability" in page
     svg = (folder / "scalability.svg").read_bytes()
     capsys.readouterr()
     assert call("--out", str(tmp_path)) == 0
