@@ -53,14 +53,20 @@ def is_on_host(tensor: Tensor) -> bool:
     return tensor.device.type == "cpu" and not _is_symbolic(tensor)
 
 
+def _is_jit_tracing() -> bool:
+    """Whether torch.jit.trace records operations; True if this torch cannot tell."""
+    active = getattr(torch._C, "_is_tracing", None)
+    return True if active is None else bool(active())
+
+
 def is_plain(tensor: Tensor) -> bool:
-    """Whether `tensor` is an ordinary CPU tensor outside tracing, transforms and forward-mode differentiation.
+    """Whether `tensor` is an ordinary, dense CPU tensor outside tracing, transforms and forward-mode differentiation.
 
     Kernels may then read its memory. Takes less than a microsecond.
     """
-    if not tensor.is_cpu or is_transformed() or getattr(forward_ad, "_current_level", 0) >= 0:
+    if not tensor.is_cpu or tensor.layout != torch.strided or tensor.is_neg() or _is_jit_tracing():
         return False
-    return not _is_symbolic(tensor)
+    return not is_transformed() and getattr(forward_ad, "_current_level", 0) < 0 and not _is_symbolic(tensor)
 
 
 def openmp_parallel() -> ctypes.c_void_p | None:

@@ -161,6 +161,25 @@ def test_autocast_has_its_dtype() -> None:
         assert LinearCoreLoss()(scores, target).dtype == torch.float32
 
 
+@pytest.mark.parametrize("phi", [phi for phi in SURROGATES.values() if phi.kernel_identity is not None], ids=repr)
+@pytest.mark.parametrize("bad", (math.nan, math.inf, -math.inf), ids=str)
+@pytest.mark.parametrize("dtype", (torch.float32, torch.float64), ids=str)
+def test_scores_that_are_not_finite_never_have_a_finite_loss(phi: Surrogate, bad: float, dtype: torch.dtype) -> None:
+    for size in (1, 3, 40):
+        scores = drawn(size, dtype=dtype)
+        scores[size // 2] = bad
+        for target in (torch.ones(size, dtype=dtype), torch.zeros(size, dtype=torch.long)):
+            assert not binary_loss(scores, target, surrogate=phi).isfinite()
+
+
+def test_jit_tracing_and_negative_views_do_not_use_the_kernels() -> None:
+    scores, target = drawn(4, 3), labels(4, 3)
+    traced = torch.jit.trace(lambda scores: multiclass_loss(scores, target), scores)
+    other = drawn(4, 3, seed=1)
+    torch.testing.assert_close(traced(other), multiclass_loss(other, target))
+    torch.testing.assert_close(multiclass_loss(torch._neg_view(scores), target), multiclass_loss(-scores, target))
+
+
 @pytest.fixture
 def without_library(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(path: str) -> None:
@@ -182,6 +201,14 @@ def test_without_a_library_everything_works_and_one_warning_is_given() -> None:
         losses = [multiclass_loss(scores, target), multiclass_loss(scores, target), binary_loss(scores, scores > 0)]
     assert len(caught) == 1 and not any(map(is_compiled, losses))
     torch.testing.assert_close(losses[0], multiclass_loss(scores, target, backend="reference"))
+
+
+def test_a_library_of_other_sources_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library_module, "source_hash", lambda: 0)
+    library_module.library.cache_clear()
+    with pytest.warns(RuntimeWarning, match="another version"):
+        assert library_module.library() is None
+    library_module.library.cache_clear()
 
 
 def test_building_without_a_compiler_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:

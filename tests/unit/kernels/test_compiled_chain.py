@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from linearcore import LinearCore
+from linearcore import ChainCRF, LinearCore, LinearCoreChain
 from linearcore.forms import Centered, Form, LogOdds, Pairwise
 from linearcore.kernels import (
     _kbest,
@@ -306,3 +306,23 @@ def test_huge_emissions_keep_their_differences() -> None:
         log_partition(case.emissions, case.chain, case.mask),
         log_partition(case.emissions, case.chain, case.mask, "reference"),
     )
+
+
+@pytest.mark.parametrize("head", (ChainCRF(4), LinearCoreChain(4)), ids=("crf", "lc"))
+def test_tags_that_change_before_the_backward_pass_are_refused(head: ChainCRF | LinearCoreChain) -> None:
+    tags = torch.zeros(5, 2, dtype=torch.long)
+    loss = head.loss(torch.randn(5, 2, 4), tags)
+    tags.fill_(2**40)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+def test_decoding_does_not_depend_on_the_default_device() -> None:
+    head, emissions = ChainCRF(4), torch.randn(5, 2, 4)
+    expected = head.viterbi(emissions)
+    torch.set_default_device("meta")
+    try:
+        tags, scores = head.viterbi(emissions)
+    finally:
+        torch.set_default_device(None)
+    assert torch.equal(tags, expected[0]) and torch.equal(scores, expected[1])

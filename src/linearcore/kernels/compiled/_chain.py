@@ -1,17 +1,13 @@
 """A batch of linear chains as an argument of the compiled kernels (`chain.h`)."""
 
-import ctypes
 import struct
-from collections.abc import Callable
-from functools import cache
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from linearcore._torch import is_plain
 from linearcore.kernels._fused import fused_kernels_for
-from linearcore.kernels.compiled._library import library
+from linearcore.kernels.compiled._library import entry, has_compiled_kernels
 from linearcore.structures import Chain
 
 _DTYPES = (torch.float32, torch.float64)
@@ -22,16 +18,10 @@ class NotCompiledError(Exception):
     """The kernel cannot compute the result for these scores; the caller uses another backend."""
 
 
-@cache
-def _kernel(name: str) -> Callable[[bytes], int]:
-    function: Any = getattr(library(), name)
-    function.argtypes, function.restype = (ctypes.c_char_p,), ctypes.c_int64
-    return function  # type: ignore[no-any-return]
-
-
 def call_kernel(name: str, packed: bytes) -> None:
     """Calls a function of the library with packed arguments; raises NotCompiledError if it returns a status other than 0."""
-    if _kernel(name)(packed) != 0:
+    function = entry(name)
+    if function is None or function(packed) != 0:
         raise NotCompiledError
 
 
@@ -44,7 +34,7 @@ def can_compile_chain(emissions: Tensor, chain: Chain, max_tags: int) -> bool:
     if dtype not in _DTYPES or emissions.shape[-1] > max_tags or emissions.numel() == 0 or not is_plain(emissions):
         return False
     is_supported = all(part.dtype == dtype and is_plain(part) for part in chain)
-    return is_supported and fused_kernels_for(emissions) is None and library() is not None
+    return is_supported and fused_kernels_for(emissions) is None and has_compiled_kernels()
 
 
 class ChainArguments:
@@ -61,7 +51,7 @@ class ChainArguments:
         self.emissions = emissions if emissions.stride(2) == 1 else emissions.contiguous()
         start, transitions, end = (part.contiguous() for part in chain)
         # The struct has addresses only, so the tensors have to live as long as it.
-        self._tensors = (start, transitions, end, mask, tags)
+        self._chain, self.mask, self.tags = (start, transitions, end), mask, tags
         self.packed = _CHAIN.pack(
             self.emissions.data_ptr(),
             start.data_ptr(),

@@ -71,33 +71,34 @@ class _CRF(torch.autograd.Function):
         ctx: Any, emissions: Tensor, start: Tensor, transitions: Tensor, end: Tensor,
         arguments: ChainArguments, reference: Reference,
     ) -> Tensor:  # fmt: skip
-        values, ctx.work = _compute(arguments)
-        ctx.save_for_backward(emissions, start, transitions, end)
+        values, work = _compute(arguments)
+        # Tags and mask too: autograd then refuses a backward pass after they were overwritten.
+        ctx.save_for_backward(emissions, start, transitions, end, work, arguments.tags, arguments.mask)
         ctx.arguments, ctx.reference = arguments, reference
         return values
 
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
-        inputs, needs_grad = ctx.saved_tensors, ctx.needs_input_grad[:4]
+        (*inputs, work, _, _), needs_grad = ctx.saved_tensors, ctx.needs_input_grad[:4]
         if torch.is_grad_enabled():
             values = ctx.reference(inputs[0], Chain(*inputs[1:]))
             return *compute_gradients(values, inputs, grad_output, needs_grad, create_graph=True), None, None
         emissions = torch.empty_like(ctx.arguments.emissions) if needs_grad[0] else None
         transitions = torch.empty_like(inputs[2], memory_format=torch.contiguous_format) if needs_grad[2] else None
-        edges = inputs[1].new_zeros(2, inputs[1].shape[0])
+        start, end = inputs[1].new_zeros(inputs[1].shape), inputs[3].new_zeros(inputs[3].shape)
         grad_output = grad_output.contiguous()
         addresses = (
-            ctx.work.data_ptr(),
+            work.data_ptr(),
             0,
             grad_output.data_ptr(),
             0 if emissions is None else emissions.data_ptr(),
-            edges.data_ptr(),
+            start.data_ptr(),
             0 if transitions is None else transitions.data_ptr(),
-            edges[1].data_ptr(),
+            end.data_ptr(),
             *((0, 0) if emissions is None else emissions.stride()[:2]),
             0,
             0,
             0,
         )
         call_kernel("lc_crf_gradient", ctx.arguments.packed + _CALL.pack(*addresses))
-        return emissions, edges[0], transitions, edges[1], None, None
+        return emissions, start, transitions, end, None, None

@@ -2,7 +2,7 @@
 
 import struct
 from enum import IntEnum
-from functools import cache
+from functools import lru_cache
 from typing import NamedTuple
 
 import torch
@@ -47,8 +47,8 @@ class LossCode(NamedTuple):
     scale: float = 1.0
 
 
-@cache
-def _packed(code: LossCode) -> bytes:
+@lru_cache(maxsize=256)
+def packed_loss(code: LossCode) -> bytes:
     return _LOSS.pack(*code.surrogate, code.form, code.is_mean, code.radius, code.scale)
 
 
@@ -105,7 +105,7 @@ def compiled_rows(code: LossCode, scores: Tensor, target: Tensor, reference: Ref
 def _apply(
     code: LossCode, scores: Tensor, target: Tensor, ignore_index: int, reduction: str, reference: Reference
 ) -> Tensor | None:
-    function, packed = entry("lc_dense"), _packed(code)
+    function, packed = entry("lc_dense"), packed_loss(code)
     if function is None:
         return None
 

@@ -55,7 +55,8 @@ class _WithGradient(torch.autograd.Function):
         if gradient is None:
             scores, target = ctx.saved_tensors
             gradient = torch.empty_like(scores)
-            ctx.kernel(scores, target, gradient)
+            if ctx.kernel(scores, target, gradient) is None:
+                raise RuntimeError("the scores or targets of a loss were changed before a second backward pass")
         if grad_output.dim() > 0:
             gradient.mul_(grad_output.unsqueeze(-1))
         elif grad_output.item() != 1:

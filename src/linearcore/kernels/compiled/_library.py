@@ -4,29 +4,33 @@ import ctypes
 import warnings
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 
 from linearcore._torch import openmp_parallel
+from linearcore.kernels.compiled.build import LIBRARY, source_hash
 
 
 @cache
 def library() -> ctypes.CDLL | None:
     """Returns the library, or None after a warning if the package was built without a C compiler."""
-    path = Path(__file__).with_name("_kernels.so")
     try:
-        loaded = ctypes.CDLL(str(path))
+        loaded = ctypes.CDLL(str(LIBRARY))
     except OSError:
-        warnings.warn(
-            "linearcore was installed without its compiled CPU kernels: losses of small batches and chains take 3 to 10 "
-            "times as long; install a C compiler (gcc or clang), then run `python -m linearcore.kernels.compiled.build`",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+        _warn("linearcore was installed without its compiled CPU kernels")
+        return None
+    loaded.lc_source_hash.restype = ctypes.c_int64
+    if loaded.lc_source_hash() != source_hash():
+        _warn("the compiled CPU kernels are those of another version of linearcore")
         return None
     parallel = openmp_parallel()
     if parallel is not None:
         loaded.lc_set_parallel(parallel)
     return loaded
+
+
+def _warn(problem: str) -> None:
+    advice = "install a C compiler (gcc or clang), then run `python -m linearcore.kernels.compiled.build`"
+    message = f"{problem}: losses of small batches and chains take 3 to 10 times as long; {advice}"
+    warnings.warn(message, RuntimeWarning, stacklevel=3)
 
 
 @cache

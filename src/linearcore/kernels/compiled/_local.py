@@ -9,7 +9,7 @@ from torch import Tensor
 
 from linearcore.kernels._backend import compute_gradients
 from linearcore.kernels.compiled._chain import ChainArguments, NotCompiledError, call_kernel, can_compile_chain
-from linearcore.kernels.compiled._dense import LossCode, _packed
+from linearcore.kernels.compiled._dense import LossCode, packed_loss
 from linearcore.structures import Chain
 
 #: Returns the losses (L, B) of emissions and chain with plain autograd, for second derivatives.
@@ -57,7 +57,7 @@ def _compute(code: LossCode, arguments: ChainArguments, gradient: Tensor | None)
     losses = arguments.emissions.new_empty(arguments.emissions.shape[:2])
     strides = (0, 0) if gradient is None else gradient.stride()[:2]
     addresses = losses.data_ptr(), 0 if gradient is None else gradient.data_ptr(), *strides
-    call_kernel("lc_local", _packed(code) + arguments.packed + _CALL.pack(*addresses, *(0,) * 10))
+    call_kernel("lc_local", packed_loss(code) + arguments.packed + _CALL.pack(*addresses, *(0,) * 10))
     return losses
 
 
@@ -71,13 +71,14 @@ class _LocalLosses(torch.autograd.Function):
     ) -> Tensor:  # fmt: skip
         ctx.gradient = torch.empty_like(arguments.emissions)
         losses = _compute(code, arguments, ctx.gradient)
-        ctx.save_for_backward(emissions, start, transitions, end)
+        # Tags and mask too: autograd then refuses a backward pass after they were overwritten.
+        ctx.save_for_backward(emissions, start, transitions, end, arguments.tags, arguments.mask)
         ctx.code, ctx.arguments, ctx.reference = code, arguments, reference
         return losses
 
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
-        inputs, needs_grad = ctx.saved_tensors, ctx.needs_input_grad[:4]
+        (*inputs, _, _), needs_grad = ctx.saved_tensors, ctx.needs_input_grad[:4]
         if torch.is_grad_enabled():
             losses = ctx.reference(inputs[0], Chain(*inputs[1:]))
             return *compute_gradients(losses, inputs, grad_output, needs_grad, create_graph=True), None, None, None
@@ -88,11 +89,11 @@ class _LocalLosses(torch.autograd.Function):
             _compute(ctx.code, ctx.arguments, gradient)
         start = transitions = end = None
         if any(needs_grad[1:]):
-            start, end = inputs[1].new_zeros(2, inputs[1].shape[0])
+            start, end = inputs[1].new_zeros(inputs[1].shape), inputs[3].new_zeros(inputs[3].shape)
             transitions = torch.zeros_like(inputs[2], memory_format=torch.contiguous_format)
         call_kernel(
             "lc_local_gradient",
-            _packed(ctx.code)
+            packed_loss(ctx.code)
             + ctx.arguments.packed
             + _CALL.pack(
                 0,

@@ -36,7 +36,7 @@ def compiled_search(
     if (k is not None and k > MAX_K) or not can_compile_chain(emissions, chain, MAX_TAGS):
         return None
     length, batch = emissions.shape[:2]
-    tags = torch.empty((length, batch) if k is None else (k, length, batch), dtype=torch.int64)
+    tags = emissions.new_empty((length, batch) if k is None else (k, length, batch), dtype=torch.int64)
     scores = emissions.new_empty((batch,) if k is None else (k, batch))
     arguments = ChainArguments(emissions, chain, mask, None)
     try:

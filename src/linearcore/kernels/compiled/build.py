@@ -1,5 +1,6 @@
 """Compiles the kernels in place: `python -m linearcore.kernels.compiled.build`, and `hatch_build.py` for the wheel."""
 
+import hashlib
 import os
 import shlex
 import shutil
@@ -20,6 +21,14 @@ FLAGS = (
 )
 
 
+def source_hash() -> int:
+    """Returns a number that depends on all C files."""
+    digest = hashlib.sha256()
+    for path in sorted(LIBRARY.parent.glob("*.[ch]")):
+        digest.update(path.read_bytes())
+    return int.from_bytes(digest.digest()[:7], "big")
+
+
 def compile_kernels() -> str | None:
     """Compiles all C files of this folder to `LIBRARY`; returns why that failed, or None."""
     compiler = shlex.split(os.environ.get("CC", "cc"))
@@ -29,7 +38,16 @@ def compile_kernels() -> str | None:
     # Written under another name first, so that processes that have loaded the old library keep it.
     unfinished = LIBRARY.with_suffix(".unfinished")
     try:
-        command = [*compiler, *FLAGS, "-shared", "-o", str(unfinished), *sources, "-lm"]
+        command = [
+            *compiler,
+            *FLAGS,
+            f"-DLC_SOURCE_HASH={source_hash()}LL",
+            "-shared",
+            "-o",
+            str(unfinished),
+            *sources,
+            "-lm",
+        ]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode != 0:
             return f"{compiler[0]} failed: {result.stderr.strip()[:500]}"
@@ -42,4 +60,7 @@ def compile_kernels() -> str | None:
 
 
 if __name__ == "__main__":
-    raise SystemExit(compile_kernels())
+    problem = compile_kernels()
+    if problem is not None:
+        raise SystemExit(problem)
+    print(f"compiled {LIBRARY.name}")

@@ -20,11 +20,16 @@
 #endif
 #define INLINE static inline __attribute__((always_inline))
 
-/* Calls work(data, chunk) for all chunks, in up to `threads` threads of torch's own pool. Each chunk is computed by one
-   thread, so results do not depend on the schedule. */
 /* Rows are padded to a multiple of this many numbers, so that vectorised loops have no remainder. */
 #define PADDED(n) (((n) + 15) & ~15)
+/* Numbers that are summed in one go; the sums of such blocks are added in double. */
+#define SUM_BLOCK 256
 
+/* The Python side packs pointers and integers of 8 bytes. */
+_Static_assert(sizeof(void *) == 8, "the kernels are for 64-bit platforms");
+
+/* Calls work(data, chunk) for all chunks, in up to `threads` threads of torch's own pool. Each chunk is computed by one
+   thread, so results do not depend on the schedule. */
 typedef void (*chunk_function)(void *data, int64_t chunk);
 void run_chunks(chunk_function work, void *data, int64_t num_chunks, int threads);
 
@@ -59,10 +64,10 @@ INLINE float exp_negative_float(float x) {
     return x > -87.3f ? p * power.number : 0.0f;
 }
 
-/* e^x; inf above 88. */
+/* e^x; inf above 87.3. */
 INLINE float exp_float(float x) {
     const float small = exp_negative_float(x > 0 ? -x : x);
-    return x > 88.0f ? INFINITY : (x > 0 ? 1.0f / small : small);
+    return x > 87.3f ? INFINITY : (x > 0 ? 1.0f / small : small);
 }
 
 /* log(1 + x) for 0 ≤ x ≤ 1 within 2 ulp: x times a minimax polynomial of log(1 + x) / x. */

@@ -1,16 +1,17 @@
 /* Elements of a binary loss in REAL. Included once for each. */
 
-/* Returns the sum of the losses of a block of n elements; writes their gradient. An infinite score has φ = ∞ on one side, so
-   that the sum is infinite or NaN. */
+/* Returns the sum of the losses of a block of n elements, NaN if a score or target is infinite or NaN; writes their gradient. */
 INLINE REAL NAME(block_base)(const int base, const NAME(phi) * phi, const REAL *h, const REAL *t, int32_t n, REAL scale, REAL *g) {
     REAL total = 0;
-#pragma omp simd reduction(+ : total)
+    int32_t not_finite = 0;
+#pragma omp simd reduction(+ : total) reduction(| : not_finite)
     for (int32_t i = 0; i < n; i++) {
         const NAME(pair) positive = NAME(evaluate)(base, phi, h[i], 0), negative = NAME(evaluate)(base, phi, 0, h[i]);
+        not_finite |= !IS_FINITE(h[i]) | !IS_FINITE(t[i]);
         total += t[i] * positive.value + (1 - t[i]) * negative.value;
         g[i] = scale * ((1 - t[i]) * negative.slope - t[i] * positive.slope);
     }
-    return total;
+    return not_finite ? (REAL)NAN : total;
 }
 
 #define BLOCK 256

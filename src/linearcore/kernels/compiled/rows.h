@@ -5,18 +5,24 @@
 /* Returns Σ_{v≠y} φ(reference − s_v); replaces s_v by −φ'(…), s_y and the padding by 0. */
 INLINE REAL ROWS(compare_base)(const int base, const NAME(phi) * phi, REAL reference, REAL *s, int32_t n, int32_t y, REAL *slopes) {
     const int32_t m = PADDED(n);
-    REAL total = 0, total_slope = 0;
-#pragma omp simd reduction(+ : total, total_slope)
-    for (int32_t v = 0; v < m; v++) {
-        const NAME(pair) term = NAME(evaluate)(base, phi, reference, s[v]);
-        const int is_competitor = (v != y) & (v < n);
-        const REAL slope = is_competitor ? term.slope : 0;
-        total += is_competitor ? term.value : 0;
-        total_slope += slope;
-        s[v] = slope;
+    double total = 0, total_slope = 0; /* of sums over blocks, so that rounding errors do not grow with n */
+    for (int32_t start = 0; start < m; start += SUM_BLOCK) {
+        const int32_t stop = m - start < SUM_BLOCK ? m : start + SUM_BLOCK;
+        REAL sum = 0, slope_sum = 0;
+#pragma omp simd reduction(+ : sum, slope_sum)
+        for (int32_t v = start; v < stop; v++) {
+            const NAME(pair) term = NAME(evaluate)(base, phi, reference, s[v]);
+            const int is_competitor = (v != y) & (v < n);
+            const REAL slope = is_competitor ? term.slope : 0;
+            sum += is_competitor ? term.value : 0;
+            slope_sum += slope;
+            s[v] = slope;
+        }
+        total += sum;
+        total_slope += slope_sum;
     }
-    *slopes = total_slope;
-    return total;
+    *slopes = (REAL)total_slope;
+    return (REAL)total;
 }
 
 INLINE REAL ROWS(compare)(int64_t base, const NAME(phi) * phi, REAL reference, REAL *s, int32_t n, int32_t y, REAL *slopes) {
@@ -64,16 +70,23 @@ INLINE ROWS(outcome) ROWS(log_odds)(const arguments *a, const NAME(phi) * phi, R
     s[y] = -INFINITY;
     for (int32_t v = n; v < m; v++)
         s[v] = -INFINITY;
-    REAL top = -INFINITY, sum = 0;
+    REAL top = -INFINITY;
 #pragma omp simd reduction(max : top)
     for (int32_t v = 0; v < m; v++)
         top = s[v] > top ? s[v] : top;
-#pragma omp simd reduction(+ : sum)
-    for (int32_t v = 0; v < m; v++) {
-        const REAL x = EXP_NEGATIVE(s[v] - top);
-        s[v] = x;
-        sum += x;
+    double total = 0;
+    for (int32_t start = 0; start < m; start += SUM_BLOCK) {
+        const int32_t stop = m - start < SUM_BLOCK ? m : start + SUM_BLOCK;
+        REAL part = 0;
+#pragma omp simd reduction(+ : part)
+        for (int32_t v = start; v < stop; v++) {
+            const REAL x = EXP_NEGATIVE(s[v] - top);
+            s[v] = x;
+            part += x;
+        }
+        total += part;
     }
+    const REAL sum = (REAL)total;
     const NAME(pair) term = NAME(evaluate)((int)a->phi.base, phi, (label - top) - LOG(sum), 0);
     const ROWS(outcome) result = {term.value, scale * term.slope / sum, 0, -scale * term.slope};
     return result;

@@ -1,6 +1,9 @@
 /* Threads: those of torch. Its OpenMP runtime is found when the library is loaded; without one everything runs in one thread. */
 #include "common.h"
 
+/* `source_hash` of `build.py`, which the loader compares: old code must not read arguments that new Python packs. */
+EXPORT int64_t lc_source_hash(void) { return LC_SOURCE_HASH; }
+
 typedef void (*parallel_function)(void (*work)(void *), void *data, unsigned num_threads, unsigned flags);
 
 static parallel_function parallel = NULL;
