@@ -64,6 +64,8 @@ def is_plain(tensor: Tensor) -> bool:
 
     Kernels may then read its memory. Takes less than a microsecond.
     """
+    if torch.compiler.is_compiling():  # First, because it does not trace what follows.
+        return False
     if not tensor.is_cpu or tensor.layout != torch.strided or tensor.is_neg() or _is_jit_tracing():
         return False
     return not is_transformed() and getattr(forward_ad, "_current_level", 0) < 0 and not _is_symbolic(tensor)
