@@ -216,7 +216,7 @@ class ChainHead(nn.Module, ABC):
         Use it if a tagger is judged by another metric than whole sequences; it needs no training. It is exact for "zero-one"
         (the tags of `viterbi`) and "hamming" (from the marginals). For other costs, y' is one of the k best sequences or the
         tags for "hamming", and the expectation is exact over the k best and estimated from samples over the others. The tags
-        satisfy the constraints.
+        satisfy the constraints. If no sequence is allowed (see `viterbi`), all tags are −100 and the cost is 1.
 
         `ChainCRF` learns p at temperature 1. The scores of the other heads are no log-probabilities: choose the temperature
         on validation data.

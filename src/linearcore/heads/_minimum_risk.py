@@ -1,5 +1,6 @@
 """Decoding for a metric: the tags with the least expected cost under the distribution of the model."""
 
+import math
 from typing import TypedDict
 
 import torch
@@ -45,17 +46,19 @@ def minimum_risk(
 ) -> tuple[Tensor, Tensor]:
     """Returns the tags (L, B) with the least expected cost, −100 where masked, and this cost (B,). No gradient.
 
+    If no sequence is allowed, tags are −100 and the cost is 1. If scores are NaN or +inf, the cost is NaN.
     Arguments as in `ChainHead.minimum_risk`, with `allowed`, the constraints as booleans.
     """
     emissions, chain = emissions.detach() / temperature, Chain(*(part.detach() / temperature for part in chain))
     log_z = log_partition(emissions, chain, sites.mask, is_full=sites.is_full)
+    normalizer = log_z.masked_fill(log_z == -math.inf, 0.0)  # −inf − (−inf) would be NaN.
     if cost.is_constant:  # Every other sequence costs 1: the most probable one is best.
         tags, scores = viterbi(emissions, chain, sites)
-        return tags, 1 - (scores - log_z).exp()
+        return _finish(tags, 1 - (scores - normalizer).exp(), log_z)
     marginals = posterior(emissions, chain, sites.mask)
     most_correct, error = _most_correct_tags(marginals, sites, allowed)
     if cost.is_error_fraction:
-        return most_correct, error
+        return _finish(most_correct, error, log_z)
     if candidates > 1:
         best, scores = kbest(emissions, chain, sites, candidates)
     else:  # Much faster with many tags.
@@ -66,8 +69,15 @@ def minimum_risk(
             generator = torch.Generator(emissions.device).manual_seed(0)
         drawn, _ = sample_chain(emissions, chain, sites, samples, generator, is_shared=True)
     others = most_correct.unsqueeze(0)
-    tags, risk = consensus(best, scores - log_z, sites.mask, cost, others=others, drawn=drawn, marginals=marginals)
-    return tags, risk.to(emissions.dtype)
+    tags, risk = consensus(best, scores - normalizer, sites.mask, cost, others=others, drawn=drawn, marginals=marginals)
+    return _finish(tags, risk.to(emissions.dtype), log_z)
+
+
+def _finish(tags: Tensor, risk: Tensor, log_z: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns tags, −100 if no sequence is allowed, and risks in [0, 1]: 1 if none is, NaN if scores are NaN or +inf."""
+    is_impossible = log_z == -math.inf
+    risk = risk.clamp(0.0, 1.0).masked_fill(is_impossible, 1.0).masked_fill(~(log_z < math.inf), math.nan)
+    return tags.masked_fill(is_impossible, -100), risk
 
 
 def _most_correct_tags(marginals: Tensor, sites: Sites, allowed: Chain | None) -> tuple[Tensor, Tensor]:
@@ -79,4 +89,4 @@ def _most_correct_tags(marginals: Tensor, sites: Sites, allowed: Chain | None) -
         tags, _ = viterbi(marginals, zeros.within(allowed), sites)
     correct = marginals.gather(-1, tags.clamp(min=0).unsqueeze(-1)).squeeze(-1).masked_fill(~sites.mask, 0.0).sum(0)
     count = sites.mask.sum(0)
-    return tags, ((count - correct) / count.clamp(min=1)).clamp(min=0.0)
+    return tags, (count - correct) / count.clamp(min=1)

@@ -1,6 +1,5 @@
 """Distribution over the paths of an acyclic automaton, given scores of its arcs."""
 
-from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -97,11 +96,11 @@ class PathDistribution:
 
     def logsumexp(self) -> Tensor:
         """Returns log Z (…), differentiable any number of times; its gradient is `expected_arc_counts`. Time O(B·A)."""
-        return self._log_partition
+        return path_logsumexp(self._rows, self._plan).view(self._batch_shape)
 
     def log_prob(self, arcs: Tensor) -> Tensor:
         """Returns log P (K…, …) of paths (K…, …, M): `path_score` − `logsumexp`. NaN if all paths are forbidden."""
-        return self.path_score(arcs) - self._log_partition
+        return self.path_score(arcs) - self.logsumexp()
 
     def shortest_path(self) -> Paths:
         """Returns the path with the highest score, `Paths` with arcs (…, M) and score (…).
@@ -158,14 +157,10 @@ class PathDistribution:
     def _batch_shape(self) -> torch.Size:
         return self.scores.shape[:-1]
 
-    @cached_property
+    @property
     def _rows(self) -> Tensor:
         """(B, A): the scores with one batch dimension."""
         return self.scores.reshape(self._batch_shape.numel(), self.automaton.num_arcs)
-
-    @cached_property
-    def _log_partition(self) -> Tensor:
-        return path_logsumexp(self._rows, self._plan).view(self._batch_shape)
 
     @property
     def _plan(self) -> Plan:

@@ -13,6 +13,7 @@ from linearcore.structures import (
     AlignedNgram,
     Bleu,
     ClippedNgram,
+    Constraints,
     Cost,
     EditDistance,
     Hamming,
@@ -124,13 +125,56 @@ def test_samples_lower_the_cost_if_many_sequences_are_likely() -> None:
     assert abs(float(risk.mean() - costs[0])) < 0.02
 
 
-def test_sequences_that_are_impossible_have_no_tags() -> None:
-    head = make("crf", validate=False)
+@pytest.mark.parametrize("options", ({}, {"samples": 0}, {"candidates": 1}), ids=("samples", "no samples", "best"))
+@pytest.mark.parametrize("cost", COSTS.values(), ids=COSTS.keys())
+@pytest.mark.parametrize("name", ("crf", "crf-constrained"))
+def test_sequences_that_are_impossible_have_no_tags(name: str, cost: Cost, options: dict[str, int]) -> None:
+    head = make(name)
     emissions = EMISSIONS.clone()
-    emissions[0, 1] = -torch.inf
-    for cost in ("edit", "zero-one"):
-        lists = head.decode(emissions, MASK, cost=cost)
-        assert lists[1] == [] and len(lists[0]) == 4 and lists[3] == []
+    emissions[1, 1] = -torch.inf
+    _check_impossible(head, emissions, cost, options)
+    if head.constraints is not None:  # Only I-X has a finite score, and may not be first.
+        emissions[:, 1] = torch.tensor([-torch.inf, -torch.inf, 0.0])
+        _check_impossible(head, emissions, cost, options)
+
+
+def _check_impossible(head: ChainHead, emissions: Tensor, cost: Cost, options: dict[str, int]) -> None:
+    """Sequence 1 has no allowed tags, and the others have those of a batch in which all are possible."""
+    tags, risk = head.minimum_risk(emissions, MASK, cost=cost, **options)
+    assert bool((tags[:, 1] == -100).all()) and float(risk[1]) == 1.0
+    assert head.decode(emissions, MASK, cost=cost, **options)[1] == []
+    others = torch.tensor([0, 2, 3])
+    expected, expected_risk = head.minimum_risk(EMISSIONS, MASK, cost=cost, **options)
+    assert torch.equal(tags[:, others], expected[:, others])
+    torch.testing.assert_close(risk[others], expected_risk[others])
+
+
+def test_constraints_without_a_sequence_of_this_length_give_no_tags() -> None:
+    alternating = Constraints.forbid(3, pairs=[(0, 0), (1, 1), (2, 2), (0, 1), (1, 2), (2, 0)], start=[1, 2], end=[1, 2])
+    head = ChainCRF(3, constraints=alternating, validate=False).double()  # Only 0 2 1 0 2 1 0 …
+    mask = torch.tensor([[1, 1], [1, 1], [1, 0], [1, 0]]).bool()
+    for cost in COSTS.values():
+        tags, risk = head.minimum_risk(EMISSIONS[:, :2], mask, cost=cost)
+        assert tags.t().tolist() == [[0, 2, 1, 0], [-100] * 4]
+        assert risk.tolist() == pytest.approx([0.0, 1.0], abs=1e-9)
+
+
+@pytest.mark.parametrize("cost", COSTS.values(), ids=COSTS.keys())
+@pytest.mark.parametrize("name", ("crf", "crf-constrained"))
+def test_nan_is_no_impossible_sequence(name: str, cost: Cost) -> None:
+    emissions = EMISSIONS.clone()
+    emissions[0, 1] = torch.nan
+    with pytest.raises(ValueError, match=r"^`emissions` must contain neither NaN"):
+        make(name).decode(emissions, MASK, cost=cost)
+
+
+@pytest.mark.parametrize("cost", COSTS.values(), ids=COSTS.keys())
+def test_risks_are_between_0_and_1_in_float32(cost: Cost) -> None:
+    head = make("crf").float()
+    emissions = 300 * torch.randn(40, 60, 3, generator=torch.Generator().manual_seed(0))
+    _, risk = head.minimum_risk(emissions, cost=cost, candidates=2, samples=2)
+    assert risk.dtype == torch.float32
+    assert float(risk.min()) >= 0 and float(risk.max()) <= 1
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,32 @@ def test_path_scores_have_gradients() -> None:
     assert torch.autograd.gradcheck(lambda leaf: PathDistribution(DIAMOND, leaf).log_prob(arcs), scores)
 
 
+@pytest.mark.parametrize("method", ("sample", "nbest", "logsumexp", "shortest_path", "expected_arc_counts"))
+def test_calls_without_gradients_leave_the_gradient_as_it_is(method: str) -> None:
+    automaton = Automaton.from_arcs([(0, 1, 7), (0, 1, 8), (1, 2, 9)], final=[2])
+    scores = torch.tensor([0.0, 2.0, 1.0], requires_grad=True)
+    paths, arcs = PathDistribution(automaton, scores), automaton.arcs_of([[7, 9]])[0]
+    with torch.no_grad():
+        getattr(paths, method)(*([2] if method in ("sample", "nbest") else []))
+    other = 1 / (1 + math.exp(-2))
+    for steps in (1, 2):  # Each call has a graph of its own.
+        (-paths.log_prob(arcs)).backward()
+        torch.testing.assert_close(scores.grad, steps * torch.tensor([-other, other, 0.0]))
+    torch.testing.assert_close(paths.expected_arc_counts().detach(), torch.tensor([1 - other, other, 1.0]))
+
+
+def test_results_follow_scores_that_change_in_place() -> None:
+    scores = torch.zeros(3, 2, 5).transpose(0, 1)  # One batch dimension needs a copy.
+    scores[..., 4] = 3.0
+    paths = PathDistribution(DIAMOND, scores)
+    torch.testing.assert_close(paths.logsumexp(), torch.full((2, 3), math.log(2 + math.exp(3))))
+    assert paths.shortest_path().arcs.flatten(0, 1).tolist() == [[4, -100]] * 6
+    scores.zero_()
+    scores[..., 0] = 1.0
+    torch.testing.assert_close(paths.logsumexp(), torch.full((2, 3), math.log(2 + math.e)))
+    assert paths.shortest_path().arcs.flatten(0, 1).tolist() == [[0, 2]] * 6
+
+
 def test_gradients_have_no_nan_where_all_paths_are_forbidden() -> None:
     scores = torch.zeros(2, 5)
     scores[0, [0, 1, 4]] = -math.inf  # Every path of the first row.
