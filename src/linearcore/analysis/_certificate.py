@@ -68,7 +68,7 @@ class Certificate:
     def __str__(self) -> str:
         problem = self.problem
         yes = {True: "yes", False: "no"}
-        # Facts of a user's function were checked at points, which is no proof.
+        # Facts of a user's function were checked at points, which is not a proof.
         checked = "" if self.surrogate.is_proven else " (supported numerically)"
         scores = f"{problem.family} scores" + ("" if self.bound is None else f" with margins of at most {self.bound:g}")
         lines = [

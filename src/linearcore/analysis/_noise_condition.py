@@ -13,8 +13,8 @@ class NoiseCondition:
 
         P(h(x) is wrong)  ≤  constant · (0-1 regret of h)^exponent        for every h
 
-    "Wrong" means: of the other sign than 2η(x) − 1 ≠ 0. Exponent 0 with constant 1 is no condition. Exponent 1 is Massart's
-    condition, |2η(x) − 1| ≥ 1/constant almost surely.
+    "Wrong" means: of the other sign than 2η(x) − 1 ≠ 0. Exponent 0 with constant 1 holds for every distribution.
+    Exponent 1 is Massart's condition, |2η(x) − 1| ≥ 1/constant almost surely.
 
     Args:
         exponent: α in [0, 1].
@@ -33,7 +33,7 @@ class NoiseCondition:
     constant: float = 1.0
 
     def __post_init__(self) -> None:
-        between("exponent", self.exponent, 0, 1, "0 is no condition, 1 is Massart's condition")
+        between("exponent", self.exponent, 0, 1, "0 holds for every distribution, 1 is Massart's condition")
         if not 1 <= self.constant < float("inf"):
             raise ValueError(complaint("constant", "be a number of at least 1", self.constant, "1 is the strongest"))
 

@@ -63,8 +63,8 @@ def sample_bound(
     Example:
         >>> from linearcore import LinearCore
         >>> from linearcore.analysis import sample_bound
-        >>> found = sample_bound(LinearCore(), "pairwise", [[0.0], [1.0]] * 50, [0, 1] * 50, bound=2.0)
-        >>> round(found.best_surrogate.estimate, 3), round(found.surrogate_gap.estimate, 3)
+        >>> estimates = sample_bound(LinearCore(), "pairwise", [[0.0], [1.0]] * 50, [0, 1] * 50, bound=2.0)
+        >>> round(estimates.best_surrogate.estimate, 3), round(estimates.surrogate_gap.estimate, 3)
         (0.627, 0.0)
 
     Cost: Newton steps with about 3·C·d unknowns; seconds for thousands of rows and tens of features.
@@ -76,9 +76,9 @@ def sample_bound(
         raise ValueError(complaint("features", "have at least 4 rows", len(rows), "pass a larger sample"))
     scores = BoundedScores(surrogate, Problem(form, size), bound)
     forward = _Transformation(scores)
-    given = None if probabilities is None else _as_rows(probabilities, len(rows), size)
+    model = None if probabilities is None else _as_rows(probabilities, len(rows), size)
     limit = math.sqrt(math.log(_NUM_LIMITS / (1 - confidence)) / 2)
-    sample = _Sample(scores, _scaled(rows), torch.tensor(classes), given, limit)
+    sample = _Sample(scores, _scaled(rows), torch.tensor(classes), model, limit)
     surrogate_terms, zero_one_terms, observed = sample.intervals(seed)
     return SampleBound(
         surrogate=surrogate,
@@ -192,7 +192,7 @@ class _Sample:
         return float(((_with_ones(rows) @ coefficients).argmax(1) != labels).double().mean())
 
     def _model(self, probabilities: Tensor) -> tuple[float, float, float, float]:
-        """Returns risk and error of given probabilities: if they are right, and on the labels, for both losses."""
+        """Returns risk and error of the model's probabilities: if they are right, and on the labels, for both losses."""
         claimed, best_scores = self.scores.pointwise(probabilities)
         risk = self.scores.losses(best_scores, self.labels).mean()
         errors = (probabilities.argmax(1) != self.labels).double().mean()

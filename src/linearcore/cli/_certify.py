@@ -10,7 +10,7 @@ from linearcore.cli import _certify_options as options
 from linearcore.cli._usage import UsageError, usage_errors
 
 if TYPE_CHECKING:
-    from linearcore.analysis import Certificate, Local, SampleBound
+    from linearcore.analysis import Certificate, Local, Problem, SampleBound
     from linearcore.cli._certify_inputs import SampleFile
     from linearcore.forms import Form
     from linearcore.structured import StructuredForm
@@ -20,24 +20,24 @@ def certify(
     form: options.Form = "logodds",
     as_sum: options.AsSum = False,
     classes: options.Classes = None,
-    base: options.Base = "logistic",
-    tau: options.Tau = 1.0,
-    sides: options.Sides = 1,
-    sharpness: options.Sharpness = 1.0,
-    classical: options.Classical = "",
-    phi: options.Phi = "",
+    base: options.Base = None,
+    tau: options.Tau = None,
+    sides: options.Sides = None,
+    sharpness: options.Sharpness = None,
+    classical: options.Classical = None,
+    phi: options.Phi = None,
     phi_file: options.PhiFile = None,
     bound: options.Bound = None,
     data: options.Data = None,
-    label: options.Label = "label",
-    probabilities: options.Probabilities = "",
-    confidence: options.Confidence = 0.95,
+    label: options.Label = None,
+    probabilities: options.Probabilities = None,
+    confidence: options.Confidence = None,
     plot: options.Plot = None,
     length: options.Length = 1,
     cost: options.Cost = "zero-one",
     family: options.Family = "free",
-    starts: options.Starts = 300,
-    seed: options.Seed = 0,
+    starts: options.Starts = None,
+    seed: options.Seed = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Report convexity, smoothness, consistency and linear regret bound of a loss.
@@ -63,38 +63,59 @@ def certify(
     with usage_errors():
         surrogate = SurrogateOptions(base, tau, sides, sharpness, classical, phi, phi_file).surrogate()
         check_plot(plot)
-        _check_numbers(bound, data is not None, length, starts)
-        sample = None if data is None else read_sample(data, label, probabilities)
+        _refuse(data is None, "be used with --data", label=label, probabilities=probabilities, confidence=confidence)
+        _refuse(bound is not None, "be used without --bound, with which there is no search", starts=starts)
+        _refuse(bound is not None and data is None, "be used with --data or without --bound", seed=seed)
+        starts, seed = 300 if starts is None else starts, seed or 0
+        _check_values(bound, data is not None, length, cost, starts)
+        sample = None if data is None else read_sample(data, "label" if label is None else label, probabilities)
         if classes is None:
             classes = 3 if sample is None else len(sample.classes)
         if classes < 2:
             raise ValueError(complaint("--classes", "be at least 2", classes, "pass the number of classes"))
         outputs = Sequences(classes, length)
         form_object = _form(form, as_sum)
-        Problem(form_object, outputs, cost, family)
+        _check_one_tag(Problem(form_object, outputs, cost, family), cost, family)
     certificate = run(
         surrogate, form_object, outputs=outputs, cost=cost, family=family, bound=bound, starts=starts, seed=seed
     )
     report: dict[str, Any] = certificate.to_json()
     text = str(certificate)
     if sample is not None:
-        found = _estimate(certificate, sample, classes, confidence, seed)
-        report, text = report | {"sample": found.to_json()}, f"{text}\n{found}"
+        estimates = _estimate(certificate, sample, classes, 0.95 if confidence is None else confidence, seed)
+        report, text = report | {"sample": estimates.to_json()}, f"{text}\n{estimates}"
     if plot is not None:
         with usage_errors():
             save_plot(certificate, plot)
     typer.echo(json.dumps(report, ensure_ascii=False) if as_json else text)
 
 
-def _check_numbers(bound: float | None, has_data: bool, length: int, starts: int) -> None:
+def _refuse(is_unused: bool, must: str, **passed: object) -> None:
+    """Raises if one of the options was passed although it would not be used."""
+    for name, value in passed.items():
+        if is_unused and value is not None:
+            raise ValueError(complaint(f"--{name}", must, value, "omit it otherwise"))
+
+
+def _check_values(bound: float | None, has_data: bool, length: int, cost: str, starts: int) -> None:
     if bound is not None:
         positive("--bound", bound, "pass the largest margin, such as 2.0")
     elif has_data:
         raise ValueError(complaint("--bound", "be given with --data", "none", "pass the largest margin, such as 2.0"))
     if has_data and length != 1:
         raise ValueError(complaint("--length", "be 1 with --data", length, "a table has one label for each row"))
+    if has_data and cost != "zero-one":
+        raise ValueError(complaint("--cost", "be zero-one with --data", cost, "the sample bound is for the 0-1 loss"))
     if starts < 1:
         raise ValueError(complaint("--starts", "be at least 1", starts, "300 is the default"))
+
+
+def _check_one_tag(problem: "Problem", cost: str, family: str) -> None:
+    """Raises for a cost or a family that the problem replaced by an equal one, because outputs have one tag."""
+    for option, passed, used in (("--cost", cost, problem.cost), ("--family", family, problem.family)):
+        if passed != used:
+            advice = f"for one tag they are the same; omit {option}, or pass a longer --length"
+            raise ValueError(complaint(option, f"be {used} with --length 1", passed, advice))
 
 
 def _estimate(certificate: "Certificate", sample: "SampleFile", classes: int, confidence: float, seed: int) -> "SampleBound":

@@ -3,6 +3,7 @@
 import runpy
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,32 +15,33 @@ from linearcore.surrogates import CLASSICAL, LinearCore, Surrogate, UserSurrogat
 
 @dataclass(frozen=True)
 class SurrogateOptions:
-    """The options that choose φ."""
+    """The options that choose φ; None if not passed."""
 
-    base: str
-    tau: float
-    sides: int
-    sharpness: float
-    classical: str
-    phi: str
+    base: str | None
+    tau: float | None
+    sides: int | None
+    sharpness: float | None
+    classical: str | None
+    phi: str | None
     phi_file: Path | None
 
     def surrogate(self) -> Surrogate:
         """Returns φ; raises ValueError if the options do not define one."""
-        core = LinearCore(self.base, tau=self.tau, sides=self.sides, sharpness=self.sharpness)
-        named = {"--classical": self.classical, "--phi": self.phi, "--phi-file": self.phi_file}
-        given = [name for name, value in named.items() if value]
-        if not given:
-            return core
-        if len(given) > 1 or core != LinearCore():
-            got = f"{' and '.join(given)}" + ("" if core == LinearCore() else f" with {core}")
-            advice = "omit the others and --base, --tau, --sides and --sharpness"
+        parameters = {"base": self.base, "tau": self.tau, "sides": self.sides, "sharpness": self.sharpness}
+        core: dict[str, Any] = {name: value for name, value in parameters.items() if value is not None}
+        others = {"--classical": self.classical, "--phi": self.phi, "--phi-file": self.phi_file}
+        passed = [name for name, value in others.items() if value is not None]
+        if not passed:
+            return LinearCore(**core)
+        if len(passed) > 1 or core:
+            got = " and ".join([*(f"--{name}" for name in core), *passed])
+            advice = "pass one of --classical, --phi and --phi-file, or the options of the linear core"
             raise ValueError(complaint("certify", "have one surrogate", got, advice))
-        if self.phi:
+        if self.phi is not None:
             return UserSurrogate.from_expression(self.phi)
         if self.phi_file is not None:
             return _from_file(self.phi_file)
-        if self.classical not in CLASSICAL:
+        if self.classical is None or self.classical not in CLASSICAL:
             raise ValueError(
                 complaint("--classical", f"be one of {', '.join(CLASSICAL)}", repr(self.classical), "choose one")
             )
@@ -80,10 +82,10 @@ class SampleFile:
     probabilities: npt.NDArray[np.float64] | None
 
 
-def read_sample(file: Path, label: str, probabilities: str) -> SampleFile:
+def read_sample(file: Path, label: str, probabilities: str | None) -> SampleFile:
     """Reads a CSV file with a label column, numeric features, and columns of probabilities, separated by commas."""
     table = read_table(file)
-    names = [name.strip() for name in probabilities.split(",") if name.strip()]
+    names = [] if probabilities is None else [name.strip() for name in probabilities.split(",")]
     for name in (label, *names):
         if name not in table.columns:
             option = "--label" if name == label else "--probabilities"

@@ -75,7 +75,8 @@ def robust_loss(
     radius, scale = check_radius(radius), check_scale(scale)
     identity = check_surrogate(surrogate).kernel_identity
     has_options = weight is not None or sample_weight is not None or validate
-    if backend == "auto" and not has_options and label_smoothing == 0.0 and identity is not None and scores.shape[-1] != 2:
+    is_sphere = isinstance(scores, Tensor) and scores.shape[-1:] != (2,)  # `batch_loss` has the messages for other scores.
+    if backend == "auto" and not has_options and label_smoothing == 0.0 and identity is not None and is_sphere:
 
         def reference(scores: Tensor, target: Tensor) -> Tensor:
             return robust_loss(

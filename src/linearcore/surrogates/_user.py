@@ -8,8 +8,25 @@ from torch import Tensor
 
 from linearcore._checks import complaint
 from linearcore.surrogates._base import Surrogate
-from linearcore.surrogates._expression import parse_expression
+from linearcore.surrogates._expression import TensorFunction, parse_expression
 from linearcore.surrogates._measure import Facts, measure
+
+
+@dataclass(frozen=True)
+class _Formula:
+    """The function of a formula. It is compared, copied and pickled by its text."""
+
+    text: str
+    function: TensorFunction = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "function", parse_expression(self.text))
+
+    def __call__(self, u: Tensor) -> Tensor:
+        return self.function(u).expand_as(u)  # A constant is one number.
+
+    def __reduce__(self) -> tuple[type["_Formula"], tuple[str]]:
+        return type(self), (self.text,)
 
 
 @dataclass(frozen=True, repr=False)
@@ -17,7 +34,7 @@ class UserSurrogate(Surrogate):
     """Surrogate from a callable φ, for the analysis and for losses.
 
     Its properties (constants, knots, core, monotone, smooth) are measured at points in [−30, 30] and at a few points up to
-    ±10⁴. They are no proof: `is_proven` is False. If φ is a linear core of a base Φ, `UserBase` needs fewer assumptions.
+    ±10⁴. That is not a proof: `is_proven` is False. If φ is a linear core of a base Φ, `UserBase` needs fewer assumptions.
 
     Args:
         function: φ, written with torch operations, elementwise on a tensor of any shape. Derivatives are autograd's.
@@ -52,9 +69,12 @@ class UserSurrogate(Surrogate):
 
     @classmethod
     def from_expression(cls, text: str) -> "UserSurrogate":
-        """Returns the surrogate of a formula such as "log1p(exp(-u))"; see `parse_expression`."""
-        function = parse_expression(text)
-        return cls(lambda u: function(u).expand_as(u), text.strip())
+        """Returns the surrogate of a formula such as "log1p(exp(-u))"; see `parse_expression`.
+
+        Surrogates of equal text are equal, and can be pickled.
+        """
+        formula = _Formula(text.strip() if isinstance(text, str) else text)
+        return cls(formula, formula.text)
 
     def __repr__(self) -> str:
         return f"UserSurrogate({self.name!r})"

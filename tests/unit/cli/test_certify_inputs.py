@@ -67,6 +67,24 @@ BAD = {
     "call": (("--phi", "__import__('os')"), "`phi` must call"),
     "not convex": (("--phi", "1/(1+exp(u))"), "`phi` must be convex"),
     "two losses": (("--phi", "exp(-u)", "--classical", "hinge"), "`certify` must have one surrogate"),
+    "core of a formula": (("--phi", "exp(-u)", "--tau", "1"), "`certify` must have one surrogate, got --tau and --phi"),
+    "core of a file": (
+        ("--phi-file", "own.py", "--sides", "1"),
+        "`certify` must have one surrogate, got --sides and --phi-file",
+    ),
+    "core of a name": (("--classical", "hinge", "--base", "logistic"), "got --base and --classical"),
+    "sharpness of a name": (("--classical", "hinge", "--sharpness", "1"), "got --sharpness and --classical"),
+    "empty formula": (("--phi", ""), "`phi` must be a formula"),
+    "empty name": (("--classical", ""), "`--classical` must be one of"),
+    "label without data": (("--label", "kind"), "`--label` must be used with --data"),
+    "probabilities without data": (("--probabilities", "p"), "`--probabilities` must be used with --data"),
+    "confidence without data": (("--confidence", "0.95"), "`--confidence` must be used with --data"),
+    "confidence a word": (("--confidence", "high"), "'--confidence'"),
+    "starts without a search": (("--bound", "1", "--starts", "300"), "`--starts` must be used without --bound"),
+    "seed without a search": (("--bound", "1", "--seed", "0"), "`--seed` must be used with --data or without --bound"),
+    "cost of a sample": (("--data", "rows.csv", "--bound", "1", "--cost", "edit"), "`--cost` must be zero-one with --data"),
+    "cost of one tag": (("--cost", "hamming"), "`--cost` must be zero-one with --length 1"),
+    "family of one tag": (("--family", "chain"), "`--family` must be free with --length 1"),
     "no file": (("--phi-file", "missing.py"), "`--phi-file` must be a file"),
     "bound": (("--bound", "0"), "`--bound` must be a positive number"),
     "no bound": (("--data", "rows.csv"), "`--bound` must be given with --data"),
@@ -93,7 +111,11 @@ def test_bad_tables_and_files_are_one_line(capsys: pytest.CaptureFixture[str], t
     assert "`--label` must name a column" in error("--data", str(table))
     assert "is not a finite number" in error("--data", str(table), "--label", "height")
     assert "`--probabilities` must name a column" in error("--data", str(table), "--label", "kind", "--probabilities", "p")
+    assert "`--probabilities` must name a column" in error("--data", str(table), "--label", "kind", "--probabilities", ",")
     assert "`--form` must be a multi-class form" in error("--data", str(table), "--label", "kind", "--form", "local-logodds")
+    for confidence in ("7", "nan", "-1", "inf"):
+        words = ("--data", str(table), "--label", "kind", "--confidence", confidence)
+        assert "`confidence` must be a number in" in error(*words)
     three = tmp_path / "three.csv"
     three.write_text("x,label\n" + "\n".join(f"{x},{x % 3}" for x in range(9)) + "\n", encoding="utf-8")
     assert "`form` must be a multi-class form with margins that are linear" in error("--data", str(three))

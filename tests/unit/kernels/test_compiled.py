@@ -154,6 +154,17 @@ def test_what_is_refused_or_ignored_is_so_as_before() -> None:
     assert not is_compiled(binary_loss(torch.tensor([math.inf, 1.0], requires_grad=True), torch.tensor([1, 1])))
 
 
+@pytest.mark.parametrize("loss", (multiclass_loss, robust_loss))
+@pytest.mark.parametrize("ignore_index", (2**63, -(2**63) - 1))
+def test_an_ignored_label_beyond_64_bits_is_left_to_other_backends(loss, ignore_index: int) -> None:
+    scores, target = drawn(5, 3).requires_grad_(), labels(5, 3)
+    result = loss(scores, target, ignore_index=ignore_index)
+    assert not is_compiled(result)
+    torch.testing.assert_close(result, loss(scores, target))
+    for inside in (2**63 - 1, -(2**63)):
+        assert is_compiled(loss(scores, target, ignore_index=inside))
+
+
 def test_autocast_has_its_dtype() -> None:
     scores, target = drawn(4, 3, dtype=torch.bfloat16), labels(4, 3)
     assert LinearCoreLoss()(scores, target).dtype == torch.bfloat16

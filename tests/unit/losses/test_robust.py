@@ -292,6 +292,16 @@ def test_two_classes_are_refused_and_one_is_not() -> None:
     assert robust_loss(SCORES[:, :1], TARGET * 0) == 0
 
 
+def test_bad_scores_have_the_messages_of_the_multiclass_loss() -> None:
+    for scores in ([[0.0, 1.0, 2.0]], torch.tensor(1.0), torch.zeros(1, 3).long()):
+        messages = []
+        for loss in (robust_loss, multiclass_loss):
+            with pytest.raises((ValueError, TypeError), match="`scores` must") as caught:
+                loss(scores, torch.tensor(0))
+            messages.append((caught.type, str(caught.value)))
+        assert messages[0] == messages[1]
+
+
 BAD = {
     "radius zero": ({"radius": 0.0}, ValueError, r"`radius` must be a positive number, got 0.0; .+"),
     "radius a word": ({"radius": "1"}, ValueError, r"`radius` must be a positive number, got '1'; .+"),

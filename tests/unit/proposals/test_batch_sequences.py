@@ -89,11 +89,16 @@ def test_draws_follow_the_law_and_the_generator(proposal: SequenceProposal) -> N
 
 
 def test_full_support_is_declared() -> None:
-    """The model samples every sequence with a finite score."""
+    """The model samples every sequence with a score above −inf."""
     assert not LISTED.has_full_support and PROPOSALS["mixed"].has_full_support
     free = random_case(0, *MASK.shape, NUM_TAGS, MASK)
     assert ModelSequences(*free[:2]).has_full_support
     assert ModelSequences(*free[:2]).log_prob(spread(0), TAGS, SITES, NUM_TAGS).isfinite().all()
+    assert not MODEL.has_full_support and not MixedSequences((LISTED, MODEL), (1, 1)).has_full_support
+    for part in range(4):
+        emissions, chain, *_ = random_case(0, *MASK.shape, NUM_TAGS, MASK)
+        (emissions, *chain)[part][..., 0] = -math.inf
+        assert not ModelSequences(emissions, chain).has_full_support
 
 
 def test_probabilities_have_no_gradient() -> None:

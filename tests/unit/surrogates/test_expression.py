@@ -1,8 +1,11 @@
 """Formulas: what they compute, and that nothing but arithmetic gets through."""
 
 import ast
+import copy
 import inspect
+import io
 import math
+import pickle
 import string
 import time
 
@@ -11,7 +14,7 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from linearcore import Exponential, Hinge, LinearCore, Logistic, SquaredHinge, Surrogate
+from linearcore import Exponential, Hinge, LinearCore, LinearCoreLoss, Logistic, SquaredHinge, Surrogate
 from linearcore.surrogates import UserSurrogate, _expression, parse_expression
 from linearcore.surrogates._expression import BINARY, MAX_LENGTH, UNARY
 
@@ -41,6 +44,20 @@ def test_a_formula_is_the_surrogate_that_it_describes(text: str, surrogate: Surr
     )
     assert found.core == (None if surrogate.core is None else pytest.approx(surrogate.core))
     assert len(found.lines) == len(surrogate.lines)
+
+
+def test_formulas_are_copied_saved_and_compared_by_their_text() -> None:
+    surrogate = UserSurrogate.from_expression("max(0, 1 - u)")
+    for copied in (pickle.loads(pickle.dumps(surrogate)), copy.deepcopy(surrogate), copy.copy(surrogate)):
+        assert copied == surrogate and hash(copied) == hash(surrogate) and copied.facts == surrogate.facts
+        assert torch.equal(copied.value(POINTS), surrogate.value(POINTS))
+    assert UserSurrogate.from_expression(" max(0, 1 - u) ") == surrogate != UserSurrogate.from_expression("exp(-u)")
+    file = io.BytesIO()
+    torch.save(LinearCoreLoss(surrogate=surrogate, form="pairwise"), file)
+    file.seek(0)
+    scores, target = POINTS[:12].reshape(3, 4), torch.tensor([0, 1, 3])
+    loss = torch.load(file, weights_only=False)(scores, target)
+    assert torch.equal(loss, LinearCoreLoss(surrogate=surrogate, form="pairwise")(scores, target))
 
 
 def test_large_margins_do_not_overflow() -> None:

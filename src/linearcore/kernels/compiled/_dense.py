@@ -81,6 +81,8 @@ def compiled_loss(
     """
     if code is None or type(scores) is not Tensor or type(target) is not Tensor or type(ignore_index) is not int:
         return None
+    if not -(2**63) <= ignore_index < 2**63:  # The kernel has it as a 64-bit integer.
+        return None
     if reduction not in ("sum", "mean") or not can_compile(scores) or not scores.is_contiguous():
         return None
     if target.dtype != torch.int64 or target.shape != scores.shape[:1] or not (target.is_cpu and target.is_contiguous()):

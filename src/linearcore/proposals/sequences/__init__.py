@@ -12,7 +12,8 @@
 | `ListedSequences(candidates)` | uniform over a list, such as the k best | sums restricted to the list |
 | `MixedSequences(parts, weights)` | one of several proposals, chosen at random | bounded weights, larger support |
 
-Only `UniformSequences`, `ModelSequences` and mixtures with one of them can sample every sequence (`has_full_support`).
+Only `UniformSequences`, `ModelSequences` without scores of −inf, and mixtures with one of them can sample every sequence
+(`has_full_support`).
 `linearcore.structured` computes the importance weights.
 """
 

@@ -22,8 +22,8 @@ class ListedSequences(SequenceProposal):
 
     Args:
         candidates: (C, L, B) tags, time first, as `LinearCoreChain.kbest` returns them without `batch_first`; arbitrary
-            where masked. A candidate with a negative tag at an unmasked position is no candidate, as in a list that is
-            shorter than k.
+            where masked. A candidate with a negative tag at an unmasked position is not a candidate, as in a list that
+            is shorter than k.
 
     Example:
         >>> tags = torch.tensor([[0], [1]])

@@ -1,5 +1,6 @@
 """Samples from the model itself."""
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -42,7 +43,8 @@ class ModelSequences(SequenceProposal):
 
     @property
     def has_full_support(self) -> bool:
-        return True
+        """Whether no score is −inf; synchronises with a GPU."""
+        return not any(bool((scores == -math.inf).any()) for scores in (self.emissions, *self.chain))
 
     def _sample(
         self, tags: Tensor, sites: Sites, num_tags: int, num_samples: int, generator: torch.Generator | None

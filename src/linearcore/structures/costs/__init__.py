@@ -17,11 +17,11 @@ What is known of each, from the facts that it declares:
     ngram           no                   yes                yes                     yes
     clipped-ngram   no                   no                 no                      yes
     edit            no                   no                 yes                     yes
-    token-f1        no                   no                 one tag outside         needs tag names
+    token-f1        no                   no                 if one tag is outside   needs tag names
     span-f1         no                   no                 no                      needs tag names
     bleu            no                   no                 no                      yes
 
-`ngram_kernel` is no cost. To add a cost, subclass `Cost` in a separate file and list it here.
+`ngram_kernel` is not a cost. To add a cost, subclass `Cost` in a separate file and list it here.
 """
 
 from collections.abc import Sequence
