@@ -64,11 +64,12 @@ def is_plain(tensor: Tensor) -> bool:
 
     Kernels may then read its memory. Takes less than a microsecond.
     """
-    if torch.compiler.is_compiling():  # First, because it does not trace what follows.
+    if torch.compiler.is_compiling() or type(tensor) not in (Tensor, nn.Parameter):  # First: it does not trace what follows.
         return False
-    if not tensor.is_cpu or tensor.layout != torch.strided or tensor.is_neg() or _is_jit_tracing():
+    if not tensor.is_cpu or tensor.layout != torch.strided or tensor.is_neg() or _is_jit_tracing() or is_transformed():
         return False
-    return not is_transformed() and getattr(forward_ad, "_current_level", 0) < 0 and not _is_symbolic(tensor)
+    modes = getattr(torch._C, "_len_torch_dispatch_stack", None)
+    return modes is not None and not modes() and getattr(forward_ad, "_current_level", 0) < 0
 
 
 def openmp_parallel() -> ctypes.c_void_p | None:
