@@ -77,11 +77,13 @@ class ChainSSVM(ChainHead):
 
 
 def _cost_augmented(emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites, cost: Cost) -> tuple[Tensor, Tensor]:
-    """Returns the tags (L, B) that maximise score plus cost, and their cost (B,)."""
+    """Returns the tags (L, B) that maximise score plus cost, and their cost (B,), NaN if a score is NaN."""
     site_costs = cost.site_costs(tags, emissions.shape[-1], emissions.dtype)
     with torch.no_grad():
-        violator = viterbi(emissions + site_costs, chain, sites)[0].clamp(min=0)
-    return violator, site_costs.gather(-1, violator.unsqueeze(-1)).squeeze(-1).masked_fill(~sites.mask, 0.0).sum(0)
+        violator, scores = viterbi(emissions + site_costs, chain, sites)
+    violator = violator.clamp(min=0)
+    costs = site_costs.gather(-1, violator.unsqueeze(-1)).squeeze(-1).masked_fill(~sites.mask, 0.0).sum(0)
+    return violator, costs.masked_fill(scores.isnan(), torch.nan)
 
 
 def _best_wrong(emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites) -> tuple[Tensor, Tensor]:
@@ -92,4 +94,5 @@ def _best_wrong(emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites) -> 
     violator = torch.where(is_true, best_two[1], best_two[0])
     has_violator = torch.where(is_true, scores[1], scores[0]) > -torch.inf
     has_violator = has_violator & sites.mask.any(0)
-    return torch.where(has_violator, violator, tags), has_violator.to(emissions.dtype)
+    cost = has_violator.to(emissions.dtype).masked_fill(scores.isnan().any(0), torch.nan)
+    return torch.where(has_violator, violator, tags), cost

@@ -53,7 +53,7 @@ def multiclass_loss(
             index targets on a CPU; as "eager" with infinite scores), "fused" (Triton, for logodds with index targets on a
             GPU), or "auto", the fastest that torch.compile and torch.func allow.
         validate: raise for the errors above, for wrong labels and probabilities; synchronises with the GPU. Without it the
-            loss of such a score or label is inf or NaN. A label out of range always raises on a CPU.
+            loss of such a score or label is inf or NaN. A label out of range raises on a CPU outside torch.compile.
 
     Returns:
         A scalar, or the unreduced loss (), (N) or (N, d1, …, dk); dtype as in F.cross_entropy, computed in float32 at least.

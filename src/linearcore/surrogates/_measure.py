@@ -55,6 +55,10 @@ def measure(value: Function, derivative: Function, curvature: Function) -> Facts
         place for place in _jumps(curvature, grid, 1e-3) if min((abs(place - kink) for kink in kinks), default=1) > 1e-3
     ]
     far = torch.tensor([sign * point for sign in (-1, 1) for point in _FAR], dtype=torch.float64)
+    # A function that grows slowly on the grid does not overflow by itself: its formula does, as log1p(exp(−u)).
+    grows_slowly = torch.where(far < 0, slopes[0], slopes[-1]).abs() < 1e6
+    advice = "rewrite it without overflow, for example with softplus"
+    _require(value(far).isfinite() | ~grows_slowly, far, "be finite", advice)
     steep = _sup(derivative, grid, far)
     everything = torch.cat([grid, far])
     all_slopes = derivative(everything)

@@ -175,5 +175,14 @@ def test_confidence_is_the_share_of_the_softmax_over_single_changes() -> None:
         torch.testing.assert_close(found[place, 2], expected.detach())
 
 
+@pytest.mark.parametrize("cost", ("hamming", "zero-one"))
+@pytest.mark.parametrize("num_tags", (3, 17))
+def test_nan_at_a_wrong_tag_gives_nan(cost: str, num_tags: int) -> None:
+    emissions = torch.randn(5, 2, num_tags, generator=torch.Generator().manual_seed(0))
+    emissions[2, 0, -1] = torch.nan
+    losses = ChainSSVM(num_tags, cost=cost, validate=False).loss(emissions, torch.zeros(5, 2).long(), reduction="none")
+    assert losses[0].isnan() and losses[1].isfinite()
+
+
 def test_repr_is_that_of_all_heads() -> None:
     assert repr(ChainSSVM(4)) == "ChainSSVM(num_tags=4)"

@@ -232,3 +232,10 @@ def test_a_function_must_be_elementwise() -> None:
         UserSurrogate(lambda u: torch.exp(-u).sum())
     with pytest.raises(TypeError, match="`function` must map tensors to tensors"):
         UserSurrogate(lambda u: u.no_such_method())
+
+
+def test_a_function_that_overflows_where_it_should_not_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"`phi` must be finite, got a violation at u = -1000"):
+        UserSurrogate(lambda u: torch.log1p(torch.exp(-u)))
+    assert UserSurrogate(lambda u: torch.nn.functional.softplus(-u)).lipschitz == pytest.approx(1.0)
+    assert UserSurrogate(lambda u: torch.exp(-u)).lipschitz == math.inf
