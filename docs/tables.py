@@ -439,6 +439,26 @@ pivot("w", "corrections", "metric", lambda results: (
 ))  # fmt: skip
 
 
+# ---- samples of whole sequences ----
+
+
+def _factor(value: float) -> str:
+    return cell(value, ",.0f" if value >= 10 else ".2g")
+
+
+pivot("structured_sampling", "structured_sampling_cpu", "fewer samples / at equal time", lambda results: (
+    (f"`{row['cost']}`, {row['tags']} tags", row["proposal"], f"{_factor(row['samples'])} / {_factor(row['time'])}")
+    for row in results["variances"] if row["point"] == "untrained" and row["proposal"] != "uniform"
+))  # fmt: skip
+pivot("structured_sampling_tags", "structured_sampling_cpu", "times fewer samples", lambda results: (
+    (f"{row['tags']} tags", f"n = {row['n']}", _factor(row["samples"])) for row in results["by_tags"]
+))  # fmt: skip
+pivot("structured_sampling_time", "structured_sampling_cpu", "µs", lambda results: (
+    (f"{row['tags']:,} tags", f"L = {row['length']}, n = {row['n']}", cell(row["us"], ".2f"))
+    for row in results["per_sample"]
+))  # fmt: skip
+
+
 def main() -> None:
     """Rewrites the pages whose tables have changed."""
     for page in PAGES:

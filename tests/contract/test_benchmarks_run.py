@@ -41,6 +41,10 @@ SCRIPTS = {
     "one_line.py": ["--quick", "--sets", "digits,many"],
     "robust_search.py": ["--quick", "--only", "CE;sphere of radius 1", "--epochs", "1"],
     "streaming.py": ["--megabytes", "1"],
+    "structured_sampling.py": [
+        *("--tags", "5", "--length", "4", "--samples", "400", "--growth", "5,9"),
+        *("--seconds", "0.05", "--least", "2"),
+    ],
     "tag_predict.py": ["--quick"],
     "wrong_labels.py": ["--quick", "--sets", "digits"],
 }

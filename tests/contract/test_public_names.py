@@ -101,9 +101,9 @@ def test_public_names_are_these():
         "MissingExtraError", "between", "complaint", "one_of", "positive", "require", "shape",
     }  # fmt: skip
     assert set(structured.__all__) == {
-        "OBJECTIVES", "STRUCTURED_FORMS", "Draws", "RunningSlope", "Sampler", "StructuredForm", "centered_estimate",
-        "centered_log_weight", "controlled_estimate", "log_similarity_mass", "mean_score", "pair_estimate",
-        "pair_log_weight", "sequence_scores",
+        "OBJECTIVES", "STRUCTURED_FORMS", "Draws", "RunningSlope", "StructuredEstimate", "StructuredForm",
+        "centered_estimate", "centered_log_weight", "controlled_estimate", "log_similarity_mass", "mean_score",
+        "pair_estimate", "pair_log_weight", "sequence_scores", "structured_estimate", "structured_loss",
     }  # fmt: skip
     assert set(encoders.__all__) == {
         "ENCODERS", "BiLSTM", "Encoder", "Schedule", "WordFeatures", "TransformerEncoder", "copy_leading_rows",

@@ -94,6 +94,14 @@ def test_whether_sequences_without_a_correct_tag_cost_one(cost: Cost, space: Seq
 
 
 @every_case
+def test_whether_sequences_without_a_common_ngram_cost_one(cost: Cost, space: Sequences) -> None:
+    if cost.shared_ngram is not None:
+        is_shared = (windows(space, cost.shared_ngram) @ windows(space, cost.shared_ngram).t()) > 0
+        is_free = (space.cost(cost) == 0).all(0)  # Targets whose tags all have weight 0.
+        assert bool(((space.cost(cost) == 1) | is_shared | is_free).all())
+
+
+@every_case
 def test_whether_every_wrong_sequence_costs_one(cost: Cost, space: Sequences) -> None:
     wrong = space.cost(cost)[~torch.eye(space.size, dtype=torch.bool)]
     assert cost.is_constant == bool((wrong == 1).all()) or space.length < 3

@@ -75,7 +75,7 @@ def _structured() -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
         for form in ("pairs", "centered"):
             cases[f"{form}/{objective}/default"] = {}, {**call, "form": form}
             for name, law in laws.items():
-                cases[f"{form}/{objective}/outer={name}"] = {}, {**call, "form": form, "outer": law}
+                cases[f"{form}/{objective}/outer={name}"] = {}, {**call, "form": form, "proposal": law}
         for name, law in laws.items():
             cases[f"pairs/{objective}/inner={name}"] = {}, {**call, "inner": law}
     for mask_name, mask in masks().items():

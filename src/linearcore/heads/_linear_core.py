@@ -14,7 +14,7 @@ from linearcore.kernels import local_scores, low_rank_scores, resolve_backend
 from linearcore.losses import DEFAULT_SURROGATE, check_form, class_scores
 from linearcore.proposals import Proposal, check_num_samples
 from linearcore.proposals.sequences import SequenceProposal
-from linearcore.structured import Sampler
+from linearcore.structured import structured_loss
 from linearcore.structures import Constraints, Cost, Sites
 from linearcore.surrogates import Surrogate
 
@@ -177,7 +177,7 @@ class LinearCoreChain(ChainHead):
         mask: Tensor | None = None,
         *,
         form: str = "sum",
-        outer: SequenceProposal | None = None,
+        proposal: SequenceProposal | None = None,
         inner: SequenceProposal | None = None,
         num_samples: int,
         objective: str = "normalised",
@@ -196,23 +196,19 @@ class LinearCoreChain(ChainHead):
         Args:
             emissions, tags, mask, reduction: as in `loss`; the default is "sum".
             form: "sum" or "centered"; the `form` and `unary` of the head are not used.
-            outer: proposal for y'. None uses `SimilarSequences` for "sum" (`UniformSequences` if `cost.is_one_if_all_wrong`
-                is False) and `CostlySequences` for "centered"; both are exact for the Hamming cost.
-            inner: proposal for y'' given y'; None uses `UniformSequences`. With `Neighbours` it sums over neighbours only.
-            num_samples: K, samples per sequence.
-            objective: "raw" (unbiased for the sum), "normalised" (unbiased for the corresponding mean) or
-                "self-normalised" (bias O(1/K)).
-            generator: random number generator on the device of `emissions`.
+            proposal, inner, num_samples, objective, generator: as in `linearcore.structured.structured_loss`, which gets the
+                scores, the cost and the surrogate of the head. Proposals that hold one batch are time first.
 
         Time O(K·L·B), and the dense gradients of emissions and transitions.
         """
         check_reduction(reduction)
-        check_num_samples(num_samples)
-        sampler = Sampler(form, outer, inner, num_samples, objective)
         batch = self._to_batch(emissions, tags, mask)
         scores, tags, sites = batch.loss_inputs
-        chain = self.chain(scores)
-        losses = sampler.losses(self.surrogate, self.cost, scores, chain, tags, sites, generator)
+        losses = structured_loss(
+            scores, tags, structure=self.chain(scores), mask=sites.mask, cost=self.cost, proposal=proposal, inner=inner,
+            num_samples=num_samples, surrogate=self.surrogate, form=form, objective=objective, reduction="none",
+            generator=generator,
+        )  # fmt: skip
         return self._reduce(losses, batch, reduction, emissions.dtype)
 
     def _edges(self) -> Edges:

@@ -10,13 +10,16 @@ sampled term is weighted by its coefficient divided by its probability. `*_log_w
 depend on the objective; `*_estimate` averages.
 
     "raw"               coefficient / probability, of order M² for pairs and M for centered: unbiased for the sums above
+    "mean"              raw weights divided by M·(M − 1) for pairs and by M for centered: unbiased for the means over all
+                        terms, which are the sums above divided by the number of their terms, for every cost
     "normalised"        raw weights divided by Z(y)·(M − 1) for pairs and by M − Z(y) for centered: unbiased for the
                         weighted means, which are the sums above divided by this normaliser
     "self-normalised"   raw weights divided by their mean, which needs no Z(y): bias O(1/K) for the same means
 
-Z(y) = Σ_{y'} (1 − ℓ(y', y)) is the sum of the similarities 1 − ℓ. For a single sequence "raw" and "normalised" differ by a
-constant factor and have the same minimiser. Over a batch they weight sequences differently, since Z(y) grows with the
-length. To weight each sequence by Z(y), multiply its mean by exp(`log_similarity_mass`).
+Z(y) = Σ_{y'} (1 − ℓ(y', y)) is the sum of the similarities 1 − ℓ. The costs `ngram`, `hamming` and `zero-one` have a closed
+form of it. For a single sequence "raw", "mean" and "normalised" differ by a constant factor and have the same minimiser.
+Over a batch they weight sequences differently, since M and Z(y) grow with the length. To weight each sequence by Z(y),
+multiply its mean by exp(`log_similarity_mass`).
 
 "Unbiased" refers to value and gradient. It requires proposals with positive probability for every term: y' with 1 − ℓ > 0
 (pairs) or ℓ > 0 (centered), and every y'' ≠ y'. Otherwise the estimate is unbiased for the sum over the terms that the
@@ -33,7 +36,9 @@ from linearcore._checks import complaint, one_of
 from linearcore.structures import Chain, Cost, Sites
 from linearcore.surrogates import Surrogate
 
-OBJECTIVES = ("raw", "normalised", "self-normalised")
+OBJECTIVES = ("raw", "mean", "normalised", "self-normalised")
+#: Objectives that divide by a number of terms.
+MEANS = ("mean", "normalised")
 
 
 class Draws(NamedTuple):
@@ -46,27 +51,6 @@ class Draws(NamedTuple):
 
     tags: Tensor
     log_prob: Tensor
-
-
-def sequence_scores(emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites) -> Tensor:
-    """Returns scores h(x, y') (K, B), differentiable: `path_score` for K sequences per example.
-
-    Args:
-        emissions: (L, B, |Y|).
-        chain: start, transition and end scores.
-        tags: (K, L, B) in [0, |Y|), arbitrary where masked.
-        sites: positions of the tags and their neighbours.
-
-    Time and memory O(K·L·B) forward; the gradients of emissions and transitions are dense.
-    """
-    zero = emissions.new_zeros(())
-    # The sample axis comes last to avoid K copies of the emissions, here and in the backward pass.
-    tag_scores = emissions.gather(-1, tags.permute(1, 2, 0)).permute(2, 0, 1)
-    before = tags.gather(1, sites.previous.clamp(min=0).expand_as(tags))
-    total = torch.where(sites.mask, tag_scores, zero)
-    total = total + torch.where(sites.mask & ~sites.is_first, chain.transitions[before, tags], zero)
-    total = total + torch.where(sites.is_first, chain.start[tags], zero)
-    return (total + torch.where(sites.is_last, chain.end[tags], zero)).sum(1)
 
 
 def mean_score(emissions: Tensor, chain: Chain, sites: Sites) -> Tensor:
@@ -100,7 +84,8 @@ def mean_score(emissions: Tensor, chain: Chain, sites: Sites) -> Tensor:
 def log_similarity_mass(tags: Tensor, sites: Sites, num_tags: int, *, cost: Cost) -> Tensor:
     """Returns log Z(y) (B,), float64, with Z(y) = Σ_{y'} (1 − ℓ(y', y)) over all sequences.
 
-    Z is |Y|^{J−1} for Hamming with any weights (|Y|^J if all true tags have weight 0), and 1 for zero-one.
+    Z is |Y|^{J−n} for aligned n-grams, |Y|^{J−1} for Hamming with any weights (|Y|^J if all true tags have weight 0), and 1
+    for zero-one.
 
     Args:
         tags: (L, B), the true tags; arbitrary where masked.
@@ -122,7 +107,7 @@ def log_similarity_mass(tags: Tensor, sites: Sites, num_tags: int, *, cost: Cost
     """
     log_mass = cost.log_similarity_mass(tags.t(), sites.mask.t(), num_tags)
     if log_mass is None:
-        advice = 'use objective="raw" or "self-normalised", which need no normaliser'
+        advice = 'use objective="mean" or "self-normalised", which work for every cost'
         raise ValueError(complaint("cost", "define `log_similarity_mass` for the normalised objective", repr(cost), advice))
     return log_mass
 
@@ -154,27 +139,31 @@ def pair_log_weight(
         sites: positions of the tags and their neighbours.
         num_tags: |Y|.
         cost: ℓ.
-        objective: "raw", "normalised" or "self-normalised".
-        log_count: (B,), only for "normalised": log of the number of y'' in the inner sum. None for all M − 1;
+        objective: one of `OBJECTIVES`.
+        log_count: (B,), only for "mean" and "normalised": log of the number of y'' in the inner sum. None for all M − 1;
             if D₂ covers fewer sequences, pass their number, for example `Neighbours(…).log_count(…)`.
 
     Raises:
-        ValueError: if `objective` is unknown, if `log_count` is given with another objective than "normalised", or
-            if "normalised" is used with a cost without `log_similarity_mass`.
+        ValueError: if `objective` is unknown, if `log_count` is given with another objective than these two, or if
+            "normalised" is used with a cost without `log_similarity_mass`.
 
     Time and memory O(K·L·B).
     """
     one_of("objective", objective, OBJECTIVES)
-    if log_count is not None and objective != "normalised":
-        raise ValueError(complaint("log_count", "be None unless normalised", f"objective {objective!r}", "omit it"))
+    if log_count is not None and objective not in MEANS:
+        must = f"be None unless the objective is one of {', '.join(MEANS)}"
+        raise ValueError(complaint("log_count", must, f"objective {objective!r}", "omit it"))
     differs = ((outer.tags != inner.tags) & sites.mask).any(1)
-    similarity = 1 - _costs(outer.tags, tags, sites, cost)
+    # A cost of 1 may exceed 1 by a rounding error.
+    similarity = (1 - _costs(outer.tags, tags, sites, cost)).clamp(min=0)
     log_weight = similarity.log().masked_fill(~differs, -math.inf) - outer.log_prob - inner.log_prob
-    if objective == "normalised":
+    if objective in MEANS:
+        log_size = _log_size(sites, num_tags)
         if log_count is None:
-            log_size = _log_size(sites, num_tags)
             log_count = _log_difference(log_size, torch.zeros_like(log_size))
-        return _divide(log_weight, log_similarity_mass(tags, sites, num_tags, cost=cost) + log_count)
+        is_mean = objective == "mean"
+        log_outer = log_size if is_mean else log_similarity_mass(tags, sites, num_tags, cost=cost)
+        return _divide(log_weight, log_outer + log_count)
     return log_weight if objective == "raw" else _self_normalise(log_weight)
 
 
@@ -193,7 +182,7 @@ def centered_log_weight(
         sites: positions of the tags and their neighbours.
         num_tags: |Y|.
         cost: ℓ.
-        objective: "raw", "normalised" or "self-normalised".
+        objective: one of `OBJECTIVES`.
 
     Raises:
         ValueError: if `objective` is unknown, or if "normalised" is used with a cost without `log_similarity_mass`.
@@ -202,9 +191,11 @@ def centered_log_weight(
     """
     one_of("objective", objective, OBJECTIVES)
     log_weight = _costs(draws.tags, tags, sites, cost).log() - draws.log_prob
-    if objective == "normalised":
-        log_mass = log_similarity_mass(tags, sites, num_tags, cost=cost)
-        return _divide(log_weight, _log_difference(_log_size(sites, num_tags), log_mass))
+    if objective in MEANS:
+        log_size = _log_size(sites, num_tags)
+        if objective == "normalised":
+            log_size = _log_difference(log_size, log_similarity_mass(tags, sites, num_tags, cost=cost))
+        return _divide(log_weight, log_size)
     return log_weight if objective == "raw" else _self_normalise(log_weight)
 
 

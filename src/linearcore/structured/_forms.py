@@ -30,9 +30,8 @@ from linearcore.structured._estimates import (
     mean_score,
     pair_estimate,
     pair_log_weight,
-    sequence_scores,
 )
-from linearcore.structures import Chain, Cost, Sites
+from linearcore.structures import Chain, Cost, Sites, sequence_scores
 from linearcore.surrogates import Surrogate
 
 
@@ -78,11 +77,14 @@ class StructuredForm(ABC):
         """Returns the default proposal for y', with positive probability for every y' with a non-zero coefficient."""
 
     @abstractmethod
-    def estimate(
-        self, surrogate: Surrogate, cost: Cost, batch: Batch, outer: Draws, inner: Draws | None,
-        *, objective: str, log_count: Tensor | None,
-    ) -> Tensor:  # fmt: skip
-        """Estimates the loss (B,) from samples of y' and, with `has_inner`, y''. Arguments as in `pair_log_weight`."""
+    def log_weight(
+        self, cost: Cost, batch: Batch, outer: Draws, inner: Draws | None, *, objective: str, log_count: Tensor | None
+    ) -> Tensor:
+        """Returns log weights (K, B) of samples of y' and, with `has_inner`, y''. Arguments as in `pair_log_weight`."""
+
+    @abstractmethod
+    def estimate(self, surrogate: Surrogate, batch: Batch, outer: Draws, inner: Draws | None, log_weight: Tensor) -> Tensor:
+        """Estimates the loss (B,) from the samples and their log weights."""
 
     @abstractmethod
     def margins(self, costs: Tensor, basis: Tensor) -> LinearMargins:
@@ -96,17 +98,19 @@ class StructuredSum(StructuredForm):
     has_inner: ClassVar[bool] = True
 
     def outer(self, cost: Cost) -> SequenceProposal:
-        return SimilarSequences() if cost.is_one_if_all_wrong else UniformSequences()
+        return UniformSequences() if cost.shared_ngram is None else SimilarSequences(cost.shared_ngram)
 
-    def estimate(
-        self, surrogate: Surrogate, cost: Cost, batch: Batch, outer: Draws, inner: Draws | None,
-        *, objective: str, log_count: Tensor | None,
-    ) -> Tensor:  # fmt: skip
+    def log_weight(
+        self, cost: Cost, batch: Batch, outer: Draws, inner: Draws | None, *, objective: str, log_count: Tensor | None
+    ) -> Tensor:
         assert inner is not None
-        weight = pair_log_weight(
+        return pair_log_weight(
             outer, inner, batch.tags, batch.sites, batch.num_tags, cost=cost, objective=objective, log_count=log_count
         )
-        return pair_estimate(surrogate, batch.scores(outer), batch.scores(inner), weight)
+
+    def estimate(self, surrogate: Surrogate, batch: Batch, outer: Draws, inner: Draws | None, log_weight: Tensor) -> Tensor:
+        assert inner is not None
+        return pair_estimate(surrogate, batch.scores(outer), batch.scores(inner), log_weight)
 
     def margins(self, costs: Tensor, basis: Tensor) -> LinearMargins:
         eye = torch.eye(len(basis), dtype=basis.dtype)
@@ -126,13 +130,14 @@ class StructuredCentered(StructuredForm):
     def outer(self, cost: Cost) -> SequenceProposal:
         return CostlySequences()
 
-    def estimate(
-        self, surrogate: Surrogate, cost: Cost, batch: Batch, outer: Draws, inner: Draws | None,
-        *, objective: str, log_count: Tensor | None,
-    ) -> Tensor:  # fmt: skip
-        weight = centered_log_weight(outer, batch.tags, batch.sites, batch.num_tags, cost=cost, objective=objective)
+    def log_weight(
+        self, cost: Cost, batch: Batch, outer: Draws, inner: Draws | None, *, objective: str, log_count: Tensor | None
+    ) -> Tensor:
+        return centered_log_weight(outer, batch.tags, batch.sites, batch.num_tags, cost=cost, objective=objective)
+
+    def estimate(self, surrogate: Surrogate, batch: Batch, outer: Draws, inner: Draws | None, log_weight: Tensor) -> Tensor:
         mean = mean_score(batch.emissions, batch.chain, batch.sites)
-        return centered_estimate(surrogate, batch.scores(outer), mean, weight)
+        return centered_estimate(surrogate, batch.scores(outer), mean, log_weight)
 
     def margins(self, costs: Tensor, basis: Tensor) -> LinearMargins:
         return LinearMargins(costs, basis, 1 / len(basis) - torch.eye(len(basis), dtype=basis.dtype))

@@ -1,6 +1,6 @@
 """Output structures: tag sequences, their scores, constraints and costs."""
 
-from linearcore.structures._chain import Chain, Sites, path_score
+from linearcore.structures._chain import Chain, Sites, path_score, sequence_scores
 from linearcore.structures._constraints import Constraints
 from linearcore.structures._schemes import bio, bioes, bmes
 from linearcore.structures._sequences import FAMILIES, Sequences
@@ -43,4 +43,5 @@ __all__ = [
     "ngram_kernel",
     "path_score",
     "resolve_cost",
+    "sequence_scores",
 ]

@@ -100,3 +100,24 @@ def path_score(emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites) -> T
     total = total + torch.where(has_previous, chain.transitions[sites.before(tags), tags], zero).sum(0)
     total = total + torch.where(sites.is_first, chain.start[tags], zero).sum(0)
     return total + torch.where(sites.is_last, chain.end[tags], zero).sum(0)
+
+
+def sequence_scores(emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites) -> Tensor:
+    """Returns scores h(x, y') (K, B), differentiable: `path_score` for K sequences per example.
+
+    Args:
+        emissions: (L, B, |Y|).
+        chain: start, transition and end scores.
+        tags: (K, L, B) in [0, |Y|), arbitrary where masked.
+        sites: positions of the tags and their neighbours.
+
+    Time and memory O(K·L·B) forward; the gradients of emissions and transitions are dense.
+    """
+    zero = emissions.new_zeros(())
+    # The sample axis comes last to avoid K copies of the emissions, here and in the backward pass.
+    tag_scores = emissions.gather(-1, tags.permute(1, 2, 0)).permute(2, 0, 1)
+    before = tags.gather(1, sites.previous.clamp(min=0).expand_as(tags))
+    total = torch.where(sites.mask, tag_scores, zero)
+    total = total + torch.where(sites.mask & ~sites.is_first, chain.transitions[before, tags], zero)
+    total = total + torch.where(sites.is_first, chain.start[tags], zero)
+    return (total + torch.where(sites.is_last, chain.end[tags], zero)).sum(1)

@@ -105,8 +105,8 @@ def test_weighted_costs_count() -> None:
     ("options", "error", "message"),
     [
         ({"form": "triples"}, ValueError, "`form` must be one of 'sum', 'centered', got 'triples'"),
-        ({"objective": "rare"}, ValueError, "`objective` must be one of 'raw', 'normalised', 'self-normalised', got 'rare'"),
-        ({"outer": Uniform()}, TypeError, "`outer` must be a `SequenceProposal`, got Uniform; "),
+        ({"objective": "rare"}, ValueError, "`objective` must be one of 'raw', 'mean', 'normalised', .*, got 'rare'"),
+        ({"proposal": Uniform()}, TypeError, "`proposal` must be a `SequenceProposal`, got Uniform; "),
         ({"form": "centered", "inner": UniformSequences()}, ValueError, "`inner` must be None for the centered form"),
         ({"num_samples": 0}, ValueError, "`num_samples` must be a positive integer, got 0; "),
         ({"reduction": "median"}, ValueError, "invalid reduction: median; choose one of"),

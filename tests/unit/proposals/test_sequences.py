@@ -6,13 +6,17 @@ from collections.abc import Sequence
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import chi2
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from linearcore.proposals.sequences import (
     CostlySequences,
+    EditedSequences,
     MixedSequences,
+    MovedNgrams,
     Neighbours,
     SequenceProposal,
     SimilarSequences,
@@ -32,12 +36,16 @@ CHAINS = range(MASK.shape[1])
 PROPOSALS: dict[str, SequenceProposal] = {
     "uniform": UniformSequences(),
     "similar": SimilarSequences(),
+    "bigrams": SimilarSequences(2),
     "costly": CostlySequences(),
+    "edited": EditedSequences(),
+    "moved": MovedNgrams(2),
     "one site": Neighbours(),
     "two sites": Neighbours(2),
     "three sites": Neighbours(sites=3),
     "mixed": MixedSequences((UniformSequences(), SimilarSequences(), Neighbours(2)), (1.0, 2.0, 1.0)),
     "mixed narrow": MixedSequences([Neighbours(2), Neighbours(1)], [3, 1]),
+    "mixed edits": MixedSequences((EditedSequences(), UniformSequences()), (4, 1)),
 }
 every_proposal = pytest.mark.parametrize("proposal", PROPOSALS.values(), ids=PROPOSALS.keys())
 
@@ -61,14 +69,27 @@ def law(proposal: SequenceProposal, truth: tuple[int, ...], num_tags: int = NUM_
         if isinstance(proposal, UniformSequences):
             measure.append(1.0)
         elif isinstance(proposal, SimilarSequences):
-            measure.append(1 - len(changed) / len(truth))
+            width = min(proposal.n, len(truth))
+            runs = [set(range(first, first + width)) for first in range(len(truth) - width + 1)]
+            measure.append(sum(run.isdisjoint(changed) for run in runs))
         elif isinstance(proposal, CostlySequences):
             measure.append(len(changed) / len(truth))
         elif isinstance(proposal, Neighbours):
             width = min(proposal.sites, len(truth))
             rows = [list(range(first, first + width)) for first in range(len(truth) - width + 1)]
             measure.append(float(changed in rows))
+        elif isinstance(proposal, MovedNgrams):
+            width = min(proposal.n, len(truth))
+            places = list(itertools.product(range(len(truth) - width + 1), repeat=2))
+            measure.append(sum(truth[i : i + width] == answer[k : k + width] for i, k in places))
+        elif isinstance(proposal, EditedSequences):
+            places = list(itertools.product(range(len(truth)), repeat=2))
+            measure.append(sum(without(truth, i) == without(answer, k) for i, k in places))
     return [weight / sum(measure) for weight in measure]
+
+
+def without(tags: tuple[int, ...], place: int) -> tuple[int, ...]:
+    return tags[:place] + tags[place + 1 :]
 
 
 def truth_of(chain: int, tags: Tensor = TAGS) -> tuple[int, ...]:
@@ -131,7 +152,7 @@ def test_draws_follow_the_law(proposal: SequenceProposal) -> None:
         assert surprise(index_of(draws, chain), law(proposal, truth_of(chain))) > 1e-4 / len(CHAINS), chain
 
 
-@each("proposal", PROPOSALS, ("uniform", "similar", "costly", "two sites", "mixed"))
+@each("proposal", PROPOSALS, ("uniform", "bigrams", "costly", "two sites", "mixed"))
 def test_draws_around_references_of_their_own(proposal: SequenceProposal) -> None:
     others = (TAGS + torch.tensor([[1], [2], [0], [1]])) % NUM_TAGS
     references = torch.stack([TAGS, others]).repeat_interleave(100_000, 0)
@@ -213,7 +234,35 @@ def test_a_single_tag_has_no_other(proposal: SequenceProposal) -> None:
         Neighbours().log_count(SITES, 1)
 
 
-@pytest.mark.parametrize("proposal", (UniformSequences(), SimilarSequences()), ids=repr)
+@every_proposal
+def test_full_support_is_declared(proposal: SequenceProposal) -> None:
+    assert proposal.has_full_support == all(p > 0 for p in law(proposal, truth_of(0)))
+
+
+@pytest.mark.parametrize("kind", (SimilarSequences, MovedNgrams))
+@pytest.mark.parametrize("n", (1, 3, 4, 9))
+def test_longer_n_grams(n: int, kind: type[SimilarSequences] | type[MovedNgrams]) -> None:
+    truth = (0, 1, 1, 0, 1, 0)
+    sites, tags = Sites.of(torch.ones(6, 1, dtype=torch.bool)), torch.tensor(truth).unsqueeze(-1)
+    found = kind(n).log_prob(torch.tensor(listed(6, 2)).unsqueeze(-1), tags, sites, 2)
+    torch.testing.assert_close(found.exp().flatten().tolist(), law(kind(n), truth, 2), rtol=1e-13, atol=0)
+
+
+@given(st.data())
+def test_edits_of_longer_sequences(data: st.DataObject) -> None:
+    """Few tags, so that many pairs of places give the same sequence."""
+    length = data.draw(st.integers(1, 9))
+    truth = tuple(data.draw(st.lists(st.integers(0, 1), min_size=length, max_size=length)))
+    answer = list(without(truth, data.draw(st.integers(0, length - 1))))
+    answer.insert(data.draw(st.integers(0, length - 1)), data.draw(st.integers(0, 1)))
+    places = list(itertools.product(range(length), repeat=2))
+    expected = sum(without(truth, i) == without(tuple(answer), k) for i, k in places) / (length**2 * 2)
+    tags, draws = torch.tensor(truth).unsqueeze(-1), torch.tensor(answer)[None, :, None]
+    found = EditedSequences().log_prob(draws, tags, Sites.of(torch.ones(length, 1, dtype=torch.bool)), 2)
+    assert math.isclose(found.exp().item(), expected, rel_tol=1e-12)
+
+
+@pytest.mark.parametrize("proposal", (UniformSequences(), SimilarSequences(2), MovedNgrams(2), EditedSequences()), ids=repr)
 def test_a_single_tag_is_certain(proposal: SequenceProposal) -> None:
     zeros = torch.zeros_like(TAGS)
     draws = proposal.sample(zeros, SITES, 1, 5)
@@ -241,6 +290,10 @@ def test_messages() -> None:
     (
         (lambda: Neighbours(0), ValueError, "`sites` must be at least 1, got 0; "),
         (lambda: Neighbours(1.0), TypeError, r"`sites` must be an integer, got 1\.0"),
+        (lambda: SimilarSequences(0), ValueError, "`n` must be at least 1, got 0; "),
+        (lambda: MovedNgrams(0), ValueError, "`n` must be at least 1, got 0; "),
+        (lambda: MovedNgrams(2.0), TypeError, r"`n` must be an integer, got 2\.0"),
+        (lambda: SimilarSequences(True), TypeError, "`n` must be an integer, got True"),
         (lambda: MixedSequences((), ()), ValueError, "`parts` must hold at least one proposal, got none"),
         (lambda: MixedSequences(("uniform",), (1,)), TypeError, "`parts` must hold sequence proposals, got 'uniform'"),
         (lambda: MixedSequences((Neighbours(),), (1, 2)), ValueError, "`weights` must hold one number for each of 1 parts"),

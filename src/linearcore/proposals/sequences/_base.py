@@ -25,6 +25,11 @@ class SequenceProposal(ABC):
 
     min_num_tags: ClassVar[int] = 1
 
+    @property
+    def has_full_support(self) -> bool:
+        """Whether every sequence has a positive probability for every reference."""
+        return False
+
     def sample(
         self, tags: Tensor, sites: Sites, num_tags: int, num_samples: int, generator: torch.Generator | None = None
     ) -> Tensor:
@@ -84,12 +89,12 @@ class SequenceProposal(ABC):
 
     def _check(self, tags: Tensor, sites: Sites, num_tags: int, num_samples: int) -> None:
         self._check_num_tags(num_tags)
-        _check_count("num_samples", num_samples, 1, "pass the number of samples per sequence")
+        check_count("num_samples", num_samples, 1, "pass the number of samples per sequence")
         sample_shape = (num_samples,) if tags.dim() == 3 else ()
         shape("tags", tags, (*sample_shape, *sites.mask.shape), "pass one reference for each sequence, or for each sample")
 
     def _check_num_tags(self, num_tags: int) -> None:
-        _check_count("num_tags", num_tags, self.min_num_tags, "this proposal needs at least that many")
+        check_count("num_tags", num_tags, self.min_num_tags, "this proposal needs at least that many")
 
 
 def num_sites(sites: Sites) -> Tensor:
@@ -97,7 +102,8 @@ def num_sites(sites: Sites) -> Tensor:
     return sites.mask.sum(0)
 
 
-def _check_count(name: str, number: int, minimum: int, advice: str) -> None:
+def check_count(name: str, number: int, minimum: int, advice: str) -> None:
+    """Raises unless `number` is an integer of at least `minimum`."""
     if isinstance(number, bool) or not isinstance(number, int):
         raise TypeError(complaint(name, "be an integer", repr(number), advice))
     if number < minimum:

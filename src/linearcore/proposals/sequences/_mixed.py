@@ -61,6 +61,10 @@ class MixedSequences(SequenceProposal):
             positive("weights", weight, "remove parts with weight 0")
 
     @property
+    def has_full_support(self) -> bool:
+        return any(part.has_full_support for part in self.parts)
+
+    @property
     def probabilities(self) -> tuple[float, ...]:
         """p: the weights, normalised to sum to 1."""
         total = math.fsum(self.weights)

@@ -7,8 +7,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from linearcore._checks import complaint
-from linearcore.proposals.sequences._base import SequenceProposal, num_sites
+from linearcore.proposals.sequences._base import SequenceProposal, check_count, num_sites
 from linearcore.proposals.sequences._random_tags import other_tags, random_run
 from linearcore.structures import Sites
 
@@ -42,11 +41,7 @@ class Neighbours(SequenceProposal):
     min_num_tags: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
-        advice = "1 changes one tag, 2 changes two neighbouring tags"
-        if isinstance(self.sites, bool) or not isinstance(self.sites, int):
-            raise TypeError(complaint("sites", "be an integer", repr(self.sites), advice))
-        if self.sites < 1:
-            raise ValueError(complaint("sites", "be at least 1", self.sites, advice))
+        check_count("sites", self.sites, 1, "1 changes one tag, 2 changes two neighbouring tags")
 
     def log_count(self, sites: Sites, num_tags: int) -> Tensor:
         """Returns the log of the number of neighbours (B,), float64, which are equally likely; 0 for an empty sequence.

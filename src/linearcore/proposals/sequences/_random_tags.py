@@ -1,4 +1,4 @@
-"""Random tags and random runs of positions, used by the proposals."""
+"""Random tags, random runs of positions and sequences without masked positions, used by the proposals."""
 
 import torch
 from torch import Tensor
@@ -26,3 +26,12 @@ def random_run(width: int, num_samples: int, sites: Sites, generator: torch.Gene
     first = (uniform * num_starts).long().unsqueeze(1)
     rank = sites.mask.cumsum(0) - 1  # Index among the unmasked positions of the sequence.
     return sites.mask & (rank >= first) & (rank < first + width)
+
+
+def without_holes(tags: Tensor, sites: Sites) -> Tensor:
+    """Returns the tags (K, L, B), or (1, L, B), with unmasked positions first; 0 after them."""
+    tags = tags if tags.dim() == 3 else tags.unsqueeze(0)
+    length = len(sites.mask)
+    index = torch.where(sites.mask, sites.mask.cumsum(0) - 1, length)
+    padded = tags.new_zeros(len(tags), length + 1, tags.shape[-1])
+    return padded.scatter(1, index.expand_as(tags), tags)[:, :length]

@@ -30,6 +30,10 @@ class UniformSequences(SequenceProposal):
         0.0625
     """
 
+    @property
+    def has_full_support(self) -> bool:
+        return True
+
     def _sample(
         self, tags: Tensor, sites: Sites, num_tags: int, num_samples: int, generator: torch.Generator | None
     ) -> Tensor:

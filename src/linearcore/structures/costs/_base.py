@@ -24,7 +24,7 @@ class Cost(ABC):
     is_constant: ClassVar[bool] = False
     #: Whether it is a sum over positions, up to a factor that depends on the target only; then it defines `site_costs`.
     is_additive: ClassVar[bool] = False
-    #: Whether sequences without any correct tag cost 1. `SimilarSequences` then covers all sequences that cost less.
+    #: Whether sequences without any correct tag cost 1.
     is_one_if_all_wrong: ClassVar[bool] = False
     #: Whether it depends on the names of the tags. Then it is made with `of_names`, and its name alone is not enough.
     needs_names: ClassVar[bool] = False
@@ -45,6 +45,14 @@ class Cost(ABC):
         Such a cost is additive over states that hold the last n − 1 tags. None if no such n is known.
         """
         return 1 if self.is_additive else None
+
+    @property
+    def shared_ngram(self) -> int | None:
+        """An n such that sequences without a common n-gram at the same place cost 1; None if no such n is known.
+
+        `SimilarSequences(n)` then covers all sequences that cost less than 1.
+        """
+        return 1 if self.is_one_if_all_wrong else None
 
     @property
     def is_zero_only_if_equal(self) -> bool:

@@ -51,6 +51,10 @@ class AlignedNgram(Cost):
         return self.n
 
     @property
+    def shared_ngram(self) -> int:
+        return self.n
+
+    @property
     def is_zero_only_if_equal(self) -> bool:
         return True
 

@@ -74,6 +74,11 @@ class TokenF1(Cost):
         return self.outside
 
     @property
+    def shared_ngram(self) -> int | None:
+        # With several tags outside, sequences without a positive tag can cost 0 and differ everywhere.
+        return 1 if len(set(self._indices)) <= 1 else None
+
+    @property
     def is_zero_only_if_equal(self) -> bool:
         return len(set(self._indices)) <= 1
 
