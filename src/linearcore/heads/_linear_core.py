@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from linearcore._checks import complaint, positive
 from linearcore.forms import Form, Labels, row_losses, tensor_attributes
-from linearcore.heads._candidates import BEST, SAMPLES, candidate_losses, check_candidates
-from linearcore.heads._chain import ChainHead, check_reduction, cost_for_tags
+from linearcore.heads._candidates import CANDIDATES, candidate_losses
+from linearcore.heads._chain import ChainHead, check_positive_int, check_reduction, cost_for_tags
 from linearcore.heads._sampled import Edges, Neighbours, edge_scores, num_candidates, unpack_projection
 from linearcore.kernels import local_scores, low_rank_scores, resolve_backend
 from linearcore.losses import DEFAULT_SURROGATE, check_form, class_scores
@@ -179,27 +179,21 @@ class LinearCoreChain(ChainHead):
         *,
         cost: str | Cost,
         weight: float = 5.0,
-        candidates: int = BEST,
-        samples: int = SAMPLES,
+        candidates: int = CANDIDATES,
         reduction: str = "token_mean",
-        generator: torch.Generator | None = None,
     ) -> Tensor:
-        """Trains for a metric: `loss`, plus a loss of the true sequence against sequences that the model prefers.
+        """Trains for a metric: `loss`, plus a loss of the true sequence against the best sequences of the model.
 
-            loss + weight · φ(h(y) − log Σ_{y'} ℓ(y', y) exp h(y'))        one term for each sequence
+            loss + weight · φ(h(y) − log Σ_{y'} ℓ(y', y) exp h(y'))        y': the k best sequences
 
-        The candidates y' are the k best sequences of the model and samples from it, each counted once. A candidate counts
-        as much as it costs, and the true sequence not at all. It is the form `logodds` with the cost as weights. No bound
-        for the metric is known. With span F1 it was more accurate than `loss` and about as accurate as a CRF
-        (docs: Losses over whole outputs).
+        A candidate counts as much as it costs, and the true sequence not at all: it is the form `logodds` with the cost as
+        weights. No bound for the metric is known. What it gains is in `docs/structured-outputs.md`.
 
         Args:
             emissions, tags, mask, reduction: as in `loss`. "token_mean" divides both terms by the number of tags.
             cost: ℓ: a name such as "edit", or a `Cost`. "span-f1" and "token-f1" need tag names: `SpanF1(names)`.
-            weight: weight of the second term.
+            weight: weight of the second term, one for each sequence; `loss` has one term for each tag.
             candidates: k.
-            samples: number of samples from p(y') ∝ exp h(y').
-            generator: random number generator on the device of `emissions`; None for torch's default.
 
         Raises:
             ValueError: if an option is out of range, or the cost does not fit the tags.
@@ -210,19 +204,16 @@ class LinearCoreChain(ChainHead):
             >>> emissions, tags = torch.zeros(2, 4, 3, requires_grad=True), torch.tensor([[1, 2, 0, 1], [0, 1, 0, -100]])
             >>> head.candidate_loss(emissions, tags, cost=cost).backward()
 
-        Time: `loss`, `kbest`, the samples, and the cost of k + samples pairs of each sequence.
+        Time: `loss`, `kbest`, and the cost of k pairs of each sequence.
         """
         check_reduction(reduction)
-        check_candidates(candidates, samples)
+        candidates = check_positive_int("candidates", candidates, "for example 8")
         weight = positive("weight", weight, "for example 5.0")
         resolved = cost_for_tags(cost, self.num_tags)
         batch = self._to_batch(emissions, tags, mask)
         scores, tags, sites = batch.loss_inputs
-        losses = self._losses(scores, tags, sites) + weight * candidate_losses(
-            scores, self.chain(scores), tags, sites, resolved, self.surrogate,
-            candidates=candidates, samples=samples, generator=generator,
-        )  # fmt: skip
-        return self._reduce(losses, batch, reduction, emissions.dtype)
+        second = candidate_losses(scores, self.chain(scores), tags, sites, resolved, self.surrogate, candidates)
+        return self._reduce(self._losses(scores, tags, sites) + weight * second, batch, reduction, emissions.dtype)
 
     def structured(
         self,

@@ -20,7 +20,7 @@ def make(**options: object) -> LinearCoreChain:
 
 
 def second_term(head: LinearCoreChain, emissions: torch.Tensor = EMISSIONS, **options: object) -> torch.Tensor:
-    arguments = {"cost": COST, "candidates": ALL, "samples": 0, "weight": 1.0} | options
+    arguments = {"cost": COST, "candidates": ALL, "weight": 1.0} | options
     loss = head.candidate_loss(emissions, TAGS, reduction="none", **arguments)
     return loss - head.loss(emissions, TAGS, reduction="none")
 
@@ -33,15 +33,11 @@ def test_with_all_sequences_it_is_the_definition(options, cost):
     case = Case(EMISSIONS.transpose(0, 1), head.chain(EMISSIONS), TAGS.t() >= 0)
     for row, tags in enumerate(TAGS):
         target = tags[tags >= 0]
-        scores, outputs = (torch.tensor(part, dtype=kind) for kind, part in zip((torch.float64, torch.long), zip(*every_sequence(case, row), strict=True), strict=True))
+        values, sequences = zip(*every_sequence(case, row), strict=True)
+        scores, outputs = torch.tensor(values, dtype=torch.float64), torch.tensor(sequences)
         costs = cost.between(outputs, target, dtype=torch.float64)
         margin = scores[(outputs == target).all(-1)] - (costs * scores.exp()).sum().log()
         torch.testing.assert_close(found[row], head.surrogate.value(margin).squeeze())
-
-
-def test_samples_that_repeat_a_candidate_change_nothing():
-    head = make()
-    torch.testing.assert_close(second_term(head, samples=50), second_term(head))
 
 
 def test_without_wrong_candidates_the_term_is_zero_with_finite_gradients():
@@ -50,7 +46,7 @@ def test_without_wrong_candidates_the_term_is_zero_with_finite_gradients():
     certain.requires_grad_()
     found = second_term(head, certain, candidates=1)
     assert found.tolist() == [0, 0, 0]
-    head.candidate_loss(certain, TAGS, cost=COST, candidates=1, samples=0).backward()
+    head.candidate_loss(certain, TAGS, cost=COST, candidates=1).backward()
     assert certain.grad.isfinite().all()
 
 
@@ -58,7 +54,7 @@ def test_padding_may_hold_nan_and_its_gradient_is_zero():
     emissions = EMISSIONS.clone()
     emissions[1, 3] = float("nan")
     emissions.requires_grad_()
-    loss = make().candidate_loss(emissions, TAGS, cost=COST, generator=torch.Generator().manual_seed(0))
+    loss = make().candidate_loss(emissions, TAGS, cost=COST)
     loss.backward()
     assert loss.isfinite() and emissions.grad.isfinite().all() and (emissions.grad[1, 3] == 0).all()
 
@@ -67,26 +63,27 @@ def test_gradient_is_that_of_finite_differences():
     head, emissions = make(), EMISSIONS[:1].clone().requires_grad_()
 
     def loss(values):
-        return head.candidate_loss(values, TAGS[:1], cost=COST, candidates=ALL, samples=0)
+        return head.candidate_loss(values, TAGS[:1], cost=COST, candidates=ALL)
 
     assert torch.autograd.gradcheck(loss, emissions)
 
 
-def test_a_generator_repeats_the_samples_and_weight_scales_the_term():
+def test_only_the_best_sequences_are_candidates():
     head = make()
-    one, again = (
-        second_term(head, candidates=0, samples=3, generator=torch.Generator().manual_seed(5)) for _ in range(2)
-    )
-    assert torch.equal(one, again)
-    torch.testing.assert_close(second_term(head, weight=3.0), 3 * second_term(head))
+    best, scores = head.kbest(EMISSIONS, TAGS >= 0, k=1)
+    costs = COST.between(best[0].clamp(min=0), TAGS.clamp(min=0), TAGS >= 0, dtype=torch.float64)
+    case = Case(EMISSIONS.transpose(0, 1), head.chain(EMISSIONS), TAGS.t() >= 0)
+    true = [dict((tags, score) for score, tags in every_sequence(case, row))[tuple(TAGS[row][TAGS[row] >= 0].tolist())]
+            for row in range(len(TAGS))]  # fmt: skip
+    expected = head.surrogate.value(torch.tensor(true, dtype=torch.float64) - scores[0] - costs.log())
+    torch.testing.assert_close(second_term(head, candidates=1, weight=3.0), 3 * torch.where(costs > 0, expected, 0.0))
 
 
 @pytest.mark.parametrize(
     ("options", "argument"),
     [
-        ({"candidates": -1}, "candidates"),
-        ({"samples": 1.5}, "samples"),
-        ({"candidates": 0, "samples": 0}, "candidates"),
+        ({"candidates": 0}, "candidates"),
+        ({"candidates": 1.5}, "candidates"),
         ({"weight": 0.0}, "weight"),
         ({"cost": SpanF1(["O", "B-X"])}, "names"),
     ],
