@@ -9,7 +9,7 @@ sentences of the appendix.
 from functools import partial
 from typing import Any
 
-from linearcore_paper.experiments.ngram.chunks import check_data
+from linearcore_paper.experiments.ngram.chunks import check_data, data_hash
 from linearcore_paper.experiments.ngram.claims import judge_claims
 from linearcore_paper.experiments.ngram.figure import draw
 from linearcore_paper.experiments.ngram.sentences import additivity, linear_rate, step_times, variances
@@ -88,7 +88,8 @@ def _plan(task: str, method: str, metrics: tuple[str, ...], seed: int, weight: f
 
 def _run(plan: Plan, settings: Settings, part: str) -> RecordedRun:
     compute = partial(train_run, plan, settings.data, part)
-    return RecordedRun(settings=plan.to_json() | {"part": part}, seed=plan.seed, compute=compute)
+    data = data_hash(settings.data) if plan.task == "chunks" and settings.data is not None else None
+    return RecordedRun(settings=plan.to_json() | {"part": part, "data": data}, seed=plan.seed, compute=compute)
 
 
 def conclude(results: dict[str, Any], settings: Settings) -> Outcome:

@@ -4,6 +4,7 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
 
 import torch
@@ -14,7 +15,7 @@ from linearcore_paper.experiments.ngram.trees import noun_phrases, parse_trees
 
 PARTS = ("train", "dev", "test")
 ARCHIVE = "ptb_sample.zip"
-#: Rows of each embedding table: words, suffixes, shapes. Row 0 is padding, row 1 is unknown.
+#: Words, suffixes and shapes that occur less often have index 1, unknown. Index 0 is padding.
 _LEAST_COUNT = 2
 
 
@@ -60,6 +61,12 @@ def check_data(folder: Path | None) -> None:
     if folder is None or not (folder / "tagging" / ARCHIVE).is_file():
         got = "no folder" if folder is None else f"{folder} without it"
         raise ValueError(complaint("data", f"be a folder with tagging/{ARCHIVE}", got, "pass --data DIR"))
+
+
+@lru_cache(maxsize=1)
+def data_hash(folder: Path) -> str:
+    """Returns the SHA-256 of the Penn Treebank sample."""
+    return sha256((folder / "tagging" / ARCHIVE).read_bytes()).hexdigest()
 
 
 @lru_cache(maxsize=1)
