@@ -15,7 +15,8 @@ from linearcore_paper.runner import RecordedRun, Settings
 from tests.paper.outcomes import COMMITTED, conclusion
 
 TREE = """( (S (NP-SBJ (NP (NNP Pierre) (NNP Vinken)) (, ,) (ADJP (NP (CD 61) (NNS years)) (JJ old)) (, ,))
-  (VP (MD will) (VP (VB join) (NP (DT the) (ADJP (RB very) (JJ old)) (NN board) (S (NP-SBJ (-NONE- *)) (VP (TO to) (VP (VB act)))))
+  (VP (MD will) (VP (VB join) (NP (DT the) (ADJP (RB very) (JJ old)) (NN board)
+  (S (NP-SBJ (-NONE- *)) (VP (TO to) (VP (VB act)))))
   (NP (DT a) (NN car) (CC and) (NN bus)))) (. .)))"""
 
 

@@ -46,10 +46,10 @@ def additivity() -> dict[str, list[float]]:
 
 
 def _mixed_difference(cost: Cost, length: int) -> float:
-    outputs = Sequences(2, length).outputs
+    targets = Sequences(2, length).outputs[1:]  # Without the empty one, for which F1 is not defined.
     middles = list(product((0, 1), repeat=length - 2))
     corners = torch.tensor([[(a, *middle, b) for middle in middles] for a, b in ((0, 0), (0, 1), (1, 0), (1, 1))])
-    values = cost.between(corners.unsqueeze(2), outputs, dtype=torch.float64)
+    values = cost.between(corners.unsqueeze(2), targets, dtype=torch.float64)
     return float(round_values((values[0] - values[1] - values[2] + values[3]).abs().max().item(), 4)) + 0.0
 
 
