@@ -1,9 +1,9 @@
 """`ngram`: does training, or decoding, for a metric of whole outputs beat Hamming cost on that metric?
 
 Two tasks: noun phrases of the Penn Treebank sample by span F1, and generated spans by span F1 and aligned pairs of tags. All
-methods have the same network, steps, batches and learning rate. The weight of the second term of a loss is chosen on dev
-with a seed of its own, the temperature of minimum-risk decoding on dev in each run. `sentences` has numbers for the other
-sentences of the appendix.
+methods have the same network, batches, learning rate and number of steps, unless the label says otherwise. The weight of the
+second term of a loss is chosen on dev with a seed of its own, the temperature of minimum-risk decoding on dev in each run.
+`sentences` has numbers for the other sentences of the appendix.
 """
 
 from functools import partial
@@ -83,7 +83,7 @@ def _runs(task: str, method: str, metrics: tuple[str, ...], settings: Settings) 
 
 def _plan(task: str, method: str, metrics: tuple[str, ...], seed: int, weight: float, settings: Settings) -> Plan:
     steps, sentences = (STEPS[task], 400) if settings.is_paper else (SMALL_STEPS, SMALL_SENTENCES)
-    return Plan(task, method, metrics, settings.seed + seed, steps, weight, sentences)
+    return Plan(task, method, metrics, settings.seed + seed, METHODS[method].times * steps, weight, sentences)
 
 
 def _run(plan: Plan, settings: Settings, part: str) -> RecordedRun:

@@ -23,6 +23,7 @@ def judge_claims(data: dict[str, Any], *, is_paper: bool) -> list[Claim]:
         _step(data["times"]),
         _advantages(data, is_paper),
         _compared(data, is_paper, "lc", "Training against candidates, weighted by a metric, beats LinearCoreChain.loss"),
+        _compared(data, is_paper, "lc-long", "The same, if LinearCoreChain.loss has twice as many steps"),
         _compared(data, is_paper, "risk", "The linear core trained for a metric beats minimum-risk training"),
         _compared(data, is_paper, "crf", "The linear core trained for a metric beats a CRF"),
         _decoding(data, is_paper),
@@ -100,7 +101,7 @@ def _advantages(data: dict[str, Any], is_paper: bool) -> Claim:
 
 
 def _compared(data: dict[str, Any], is_paper: bool, other: str, claim: str) -> Claim:
-    return _comparison(data, is_paper, other, claim, NEW, "same steps")
+    return _comparison(data, is_paper, other, claim, NEW, f"against {data['labels'][other]}")
 
 
 def _comparison(data: dict[str, Any], is_paper: bool, other: str, claim: str, paper: str, what: str) -> Claim:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 def draw(data: dict[str, Any]) -> "Figure":
     """Draws the score of each method with both decoders, one panel for each task and metric."""
     cases = list(dict.fromkeys((row["task"], row["metric"]) for row in data["rows"]))
-    figure, axes = panels(len(cases), 2.9)
+    figure, axes = panels(len(cases), 3.2)
     for panel, (task, metric) in zip(axes, cases, strict=True):
         rows = [row for row in data["rows"] if (row["task"], row["metric"]) == (task, metric)][::-1]
         for by, shift, colour, face, label in (
@@ -31,5 +31,5 @@ def draw(data: dict[str, Any]) -> "Figure":
             )
         panel.set_yticks(range(len(rows)), [row["label"] for row in rows])
         panel.legend(fontsize=8, loc="lower left")
-        name_axes(panel, f"{data['metrics'][metric]}, %", "", f"{data['tasks'][task].capitalize()}; 95 % intervals")
+        name_axes(panel, f"{data['metrics'][metric]}, %", "", f"{data['tasks'][task]}; 95 % intervals")
     return figure

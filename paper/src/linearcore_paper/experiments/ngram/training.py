@@ -59,13 +59,23 @@ Loss = Callable[[Any, Tensor, Tensor, Cost, float], Tensor]
 
 @dataclass(frozen=True)
 class Method:
-    """A way to train: its label, its head and its loss, whether it uses the metric, and whether it has a weight to tune."""
+    """A way to train.
+
+    Attributes:
+        label: name in tables and figures.
+        head: makes the head.
+        loss: the loss of a batch, from head, emissions, tags, cost of the metric and weight.
+        uses_metric: whether the loss depends on the metric.
+        has_weight: whether the loss has a weight to tune.
+        times: how many times as many steps: a cheap loss with as much time as the loss against candidates.
+    """
 
     label: str
     head: Callable[..., ChainHead]
     loss: Loss
     uses_metric: bool = False
     has_weight: bool = False
+    times: int = 1
 
 
 def _own_loss(head: ChainHead, emissions: Tensor, tags: Tensor, *_: object) -> Tensor:
@@ -104,6 +114,8 @@ METHODS = {
     "ce": Method("token cross-entropy", _no_transitions, _own_loss),
     "crf": Method("ChainCRF", ChainCRF, _own_loss),
     "lc": Method("LinearCoreChain", LinearCoreChain, _own_loss),
+    "crf-long": Method("ChainCRF, 2 × the steps", ChainCRF, _own_loss, times=2),
+    "lc-long": Method("LinearCoreChain, 2 × the steps", LinearCoreChain, _own_loss, times=2),
     "lc-hamming": Method("LC, candidates, Hamming", LinearCoreChain, _hamming_candidates, has_weight=True),
     "lc-metric": Method("LC, candidates, metric", LinearCoreChain, _candidates, uses_metric=True, has_weight=True),
     "risk": Method("minimum-risk training", ChainCRF, _minimum_risk, uses_metric=True, has_weight=True),
