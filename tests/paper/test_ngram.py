@@ -105,9 +105,8 @@ def test_rate_for_ngrams_goes_to_zero():
 
 
 def test_intervals_are_paired_by_seed():
-    row = {"task": "t", "metric": "m", "method": "a", "viterbi": table.interval([1.0, 2.0, 4.0])}
-    other = row | {"method": "b", "viterbi": table.interval([0.0, 1.0, 3.0])}
-    found = table.difference([row, other], "t", "m", "a", "b", "viterbi")
+    first, second = ({"viterbi": table.interval(values)} for values in ([1.0, 2.0, 4.0], [0.0, 1.0, 3.0]))
+    found = table.difference(first, second)
     assert (found["mean"], found["half_width"]) == (1.0, 0.0)
 
 

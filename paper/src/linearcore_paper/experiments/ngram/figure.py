@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from linearcore_paper.drawing import BLUE, RED, name_axes, panels
+from linearcore_paper.experiments.ngram.table import case_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -10,10 +11,11 @@ if TYPE_CHECKING:
 
 def draw(data: dict[str, Any]) -> "Figure":
     """Draws the score of each method with both decoders, one panel for each task and metric."""
-    cases = list(dict.fromkeys((row["task"], row["metric"]) for row in data["rows"]))
-    figure, axes = panels(len(cases), 3.2)
-    for panel, (task, metric) in zip(axes, cases, strict=True):
-        rows = [row for row in data["rows"] if (row["task"], row["metric"]) == (task, metric)][::-1]
+    cases = list(dict.fromkeys(case_of(row) for row in data["rows"]))
+    figure, axes = panels(len(cases), 2.9)
+    for panel, case in zip(axes, cases, strict=True):
+        task, metric, steps = case
+        rows = [row for row in data["rows"] if case_of(row) == case][::-1]
         for by, shift, colour, face, label in (
             ("viterbi", 0.12, BLUE, BLUE, "Viterbi"),
             ("risk", -0.12, RED, "none", "decoded for the metric"),
@@ -31,5 +33,5 @@ def draw(data: dict[str, Any]) -> "Figure":
             )
         panel.set_yticks(range(len(rows)), [row["label"] for row in rows])
         panel.legend(fontsize=8, loc="lower left")
-        name_axes(panel, f"{data['metrics'][metric]}, %", "", f"{data['tasks'][task]}; 95 % intervals")
+        name_axes(panel, f"{data['metrics'][metric]}, %", "", f"{data['tasks'][task]}, {steps} steps; 95 % intervals")
     return figure

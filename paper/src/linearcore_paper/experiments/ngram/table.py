@@ -27,7 +27,7 @@ def interval(values: Sequence[float]) -> dict[str, Any]:
     }
 
 
-def rows_of(task: str, method: str, runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def rows_of(task: str, method: str, steps: int, runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Returns one row for each metric of the runs of a method, one run for each seed."""
     rows = []
     for metric in runs[0]["metrics"]:
@@ -36,6 +36,7 @@ def rows_of(task: str, method: str, runs: list[dict[str, Any]]) -> list[dict[str
             {
                 "task": task,
                 "metric": metric,
+                "steps": steps,
                 "method": method,
                 "label": METHODS[method].label,
                 "viterbi": interval([each["viterbi"] for each in found]),
@@ -50,7 +51,16 @@ def rows_of(task: str, method: str, runs: list[dict[str, Any]]) -> list[dict[str
     return rows
 
 
-def difference(rows: list[dict[str, Any]], task: str, metric: str, first: str, second: str, by: str) -> dict[str, Any]:
-    """Returns the interval of the paired differences of two methods over seeds."""
-    values = {row["method"]: row[by]["values"] for row in rows if (row["task"], row["metric"]) == (task, metric)}
-    return interval([a - b for a, b in zip(values[first], values[second], strict=True)])
+#: Task, metric and number of steps of a row.
+Case = tuple[str, str, int]
+
+
+def case_of(row: dict[str, Any]) -> Case:
+    """Returns the task, the metric and the number of steps of a row."""
+    return row["task"], row["metric"], row["steps"]
+
+
+def difference(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """Returns the interval of the differences of two rows, paired by seed, both decoded by Viterbi."""
+    pairs = zip(first["viterbi"]["values"], second["viterbi"]["values"], strict=True)
+    return interval([a - b for a, b in pairs])

@@ -67,7 +67,6 @@ class Method:
         loss: the loss of a batch, from head, emissions, tags, cost of the metric and weight.
         uses_metric: whether the loss depends on the metric.
         has_weight: whether the loss has a weight to tune.
-        times: how many times as many steps: a cheap loss with as much time as the loss against candidates.
     """
 
     label: str
@@ -75,7 +74,6 @@ class Method:
     loss: Loss
     uses_metric: bool = False
     has_weight: bool = False
-    times: int = 1
 
 
 def _own_loss(head: ChainHead, emissions: Tensor, tags: Tensor, *_: object) -> Tensor:
@@ -114,8 +112,6 @@ METHODS = {
     "ce": Method("token cross-entropy", _no_transitions, _own_loss),
     "crf": Method("ChainCRF", ChainCRF, _own_loss),
     "lc": Method("LinearCoreChain", LinearCoreChain, _own_loss),
-    "crf-long": Method("ChainCRF, 2 × the steps", ChainCRF, _own_loss, times=2),
-    "lc-long": Method("LinearCoreChain, 2 × the steps", LinearCoreChain, _own_loss, times=2),
     "lc-hamming": Method("LC, candidates, Hamming", LinearCoreChain, _hamming_candidates, has_weight=True),
     "lc-metric": Method("LC, candidates, metric", LinearCoreChain, _candidates, uses_metric=True, has_weight=True),
     "risk": Method("minimum-risk training", ChainCRF, _minimum_risk, uses_metric=True, has_weight=True),
