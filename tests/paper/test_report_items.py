@@ -53,6 +53,11 @@ lemma:explicit_assumption_01 Lemma H.1
 lem:restricted-interval-optimizer Lemma H.2
 lemma:explicit_assumption_01-struct Lemma I.1
 app:rational_kernels Appendix K
+- Appendix K, additivity
+- Appendix K, F1 and BLEU
+- Appendix K, sampling
+- Appendix K, rate
+- Appendix K, step
 """
 #: Experiments whose claims are judged at every scale, with a shipped record of the same claims.
 CHEAP = [

@@ -28,9 +28,10 @@ ORDER = [
     "scalability",
     "tagging",
     "variance",
+    "ngram",
 ]
 #: Those whose parts are records, which may come from other machines.
-RECORDED = {"noise", "gradient-histogram", "tagging"}
+RECORDED = {"noise", "gradient-histogram", "tagging", "ngram"}
 
 
 def call(*words: str) -> int:

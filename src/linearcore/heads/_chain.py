@@ -185,7 +185,7 @@ class ChainHead(nn.Module, ABC):
         The scores are those of the returned tags, −inf if no allowed sequence is left in the beam. Time O(L·B·|Y|·width).
         """
         batch = self._to_batch(emissions, None, mask)
-        width = _check_positive_int("width", width, "for example 16")
+        width = check_positive_int("width", width, "for example 16")
         return self._finish_decoding(*beam(batch.emissions, self.chain(batch.emissions), batch.sites, width))
 
     @_number_by_name("k")
@@ -195,7 +195,7 @@ class ChainHead(nn.Module, ABC):
         If fewer than k sequences exist, the others have score −inf and tags −100. Time O(L·B·|Y|·(|Y| + k²)).
         """
         batch = self._to_batch(emissions, None, mask)
-        k = _check_positive_int("k", k, "for example 5")
+        k = check_positive_int("k", k, "for example 5")
         return self._finish_decoding(*kbest(batch.emissions, self.chain(batch.emissions), batch.sites, k))
 
     def minimum_risk(
@@ -386,7 +386,8 @@ def cost_for_tags(cost: str | Cost, num_tags: int) -> Cost:
     return resolved
 
 
-def _check_positive_int(name: str, number: int, advice: str) -> int:
+def check_positive_int(name: str, number: int, advice: str) -> int:
+    """Returns `number`; raises ValueError unless it is a positive integer."""
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
         got = repr(number) if isinstance(number, int | float) else type(number).__name__
         raise ValueError(complaint(name, "be a positive integer", got, advice))

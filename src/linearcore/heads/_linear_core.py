@@ -6,9 +6,10 @@ from numbers import Real
 import torch
 from torch import Tensor, nn
 
-from linearcore._checks import complaint
+from linearcore._checks import complaint, positive
 from linearcore.forms import Form, Labels, row_losses, tensor_attributes
-from linearcore.heads._chain import ChainHead, check_reduction, cost_for_tags
+from linearcore.heads._candidates import CANDIDATES, candidate_losses
+from linearcore.heads._chain import ChainHead, check_positive_int, check_reduction, cost_for_tags
 from linearcore.heads._sampled import Edges, Neighbours, edge_scores, num_candidates, unpack_projection
 from linearcore.kernels import can_compile_local, local_scores, low_rank_scores, resolve_backend
 from linearcore.losses import DEFAULT_SURROGATE, check_form, class_scores
@@ -171,6 +172,50 @@ class LinearCoreChain(ChainHead):
             losses = self._mix(losses, unary_losses)
         losses = losses.view(tags.shape)
         return self._reduce(self._sum_sites(losses, tags, sites), batch, reduction, hidden.dtype)
+
+    def candidate_loss(
+        self,
+        emissions: Tensor,
+        tags: Tensor,
+        mask: Tensor | None = None,
+        *,
+        cost: str | Cost,
+        weight: float = 5.0,
+        candidates: int = CANDIDATES,
+        reduction: str = "token_mean",
+    ) -> Tensor:
+        """Trains for a metric: `loss`, plus a loss of the true sequence against the best sequences of the model.
+
+            loss + weight · φ(h(y) − log Σ_{y'} ℓ(y', y) exp h(y'))        y': the k best sequences
+
+        A candidate counts as much as it costs, and the true sequence not at all: it is the form `logodds` with the cost as
+        weights. No bound for the metric is known. What it gains is in `docs/structured-outputs.md`.
+
+        Args:
+            emissions, tags, mask, reduction: as in `loss`. "token_mean" divides both terms by the number of tags.
+            cost: ℓ: a name such as "edit", or a `Cost`. "span-f1" and "token-f1" need tag names: `SpanF1(names)`.
+            weight: weight of the second term, one for each sequence; `loss` has one term for each tag.
+            candidates: k.
+
+        Raises:
+            ValueError: if an option is out of range, or the cost does not fit the tags.
+
+        Example:
+            >>> from linearcore.structures import SpanF1
+            >>> head, cost = LinearCoreChain(3, batch_first=True), SpanF1(["O", "B-NP", "I-NP"])
+            >>> emissions, tags = torch.zeros(2, 4, 3, requires_grad=True), torch.tensor([[1, 2, 0, 1], [0, 1, 0, -100]])
+            >>> head.candidate_loss(emissions, tags, cost=cost).backward()
+
+        Time: `loss`, `kbest`, and the cost of k pairs of each sequence.
+        """
+        check_reduction(reduction)
+        candidates = check_positive_int("candidates", candidates, "for example 8")
+        weight = positive("weight", weight, "for example 5.0")
+        resolved = cost_for_tags(cost, self.num_tags)
+        batch = self._to_batch(emissions, tags, mask)
+        scores, tags, sites = batch.loss_inputs
+        second = candidate_losses(scores, self.chain(scores), tags, sites, resolved, self.surrogate, candidates)
+        return self._reduce(self._losses(scores, tags, sites) + weight * second, batch, reduction, emissions.dtype)
 
     def structured(
         self,

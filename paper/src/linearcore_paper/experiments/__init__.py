@@ -22,6 +22,7 @@ _FOLDERS = (
     "scalability",
     "tagging",
     "variance",
+    "ngram",
 )
 
 _EXPERIMENTS: tuple[Experiment, ...] = tuple(import_module(f"{__name__}.{folder}").EXPERIMENT for folder in _FOLDERS)

@@ -92,5 +92,10 @@ ITEMS: tuple[Item, ...] = (
     Item("Lemma H.1", "lemma:explicit_assumption_01", "Regret of the 0-1 loss", (("statements", "Lemma H.1"),)),
     Item("Lemma H.2", "lem:restricted-interval-optimizer", "Infimum over the core", (("statements", "Lemma H.2"),)),
     Item("Lemma I.1", "lemma:explicit_assumption_01-struct", "Regret of a cost", (("statements", "Lemma I.1"),)),
-    Item("Appendix K", "app:rational_kernels", "Metrics of n-grams, F1 and BLEU", (("ngram", ""),), ("w",)),
+    Item("Appendix K", "app:rational_kernels", "The linear core extends to F1 and BLEU", (("ngram", "The advantages"),)),
+    Item("Appendix K, additivity", "", "N-gram overlap is additive over histories", (("ngram", "N-gram overlap"),)),
+    Item("Appendix K, F1 and BLEU", "", "F1 and BLEU are rational kernels", (("ngram", "F1 and BLEU become"),)),
+    Item("Appendix K, sampling", "", "No high-variance sampling is needed", (("ngram", "Proposals over"),), ("g",)),
+    Item("Appendix K, rate", "", "The linear rate is preserved", (("ngram", "The linear rate"),), ("w",)),
+    Item("Appendix K, step", "", "A step costs O(1)", (("ngram", "A step costs"),)),
 )
