@@ -482,7 +482,8 @@ def for_a_metric(results: Any) -> Cells:
     """Scores with their 95 % intervals by both decoders, and milliseconds."""
     data = results["data"]
     for row in data["rows"]:
-        name = f"{data['tasks'][row['task']].split(',')[0]}, {data['metrics'][row['metric']]}: {row['label']}"
+        task, metric = data["tasks"][row["task"]].split(",")[0], data["metrics"][row["metric"]]
+        name = f"{task}, {metric}, {row['steps']} steps: {row['label']}"
         for by, column in (("viterbi", "Viterbi"), ("risk", "minimum risk"), ("gain", "difference")):
             form = "+.2f" if by == "gain" else ".2f"
             yield name, column, f"{cell(row[by]['mean'], form)} ± {row[by]['half_width']:.2f}"

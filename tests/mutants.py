@@ -64,6 +64,7 @@ MUTANTS = (
     ("heads/_sampled.py", "may_follow[candidates, after])", "may_follow[after, candidates])", SAMPLED),
     ("heads/_chain.py", "if name not in kwargs:", "if False:", CHAINS),
     ("heads/_batch.py", "unmasked[:1] | (tags[:1] == IGNORED_TAG)", "unmasked[:1]", CHAINS),
+    ("heads/_candidates.py", "scores[1:] + log_costs", "scores[1:]", "unit/heads/test_candidates.py"),
     ("structured/_estimates.py", "(outer.tags != inner.tags) & sites.mask", "outer.tags != inner.tags", STRUCTURED),
     ("structured/_loss.py", "if objective in MEANS else None", 'if objective == "normalised" else None', STRUCTURED),
     ("proposals/sequences/_similar.py", "rank - last_wrong >= width", "rank - last_wrong >= 1", SAMPLED),

@@ -35,6 +35,6 @@ def candidate_losses(
     has_candidates = counts.any(0)
     log_costs = torch.where(counts, costs, 1.0).log()
     terms = torch.where(counts, scores[1:] + log_costs, -math.inf)
-    # Finite where no candidate counts: there the gradient of logsumexp would be NaN.
+    # Finite where no candidate counts, so that φ and its gradient are finite for every surrogate.
     total = torch.where(has_candidates, terms, 0.0).logsumexp(0)
     return torch.where(has_candidates, surrogate.value(scores[0] - total), 0.0)
