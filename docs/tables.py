@@ -166,7 +166,7 @@ def chain(results: Any) -> Cells:
         for size, steps in sizes:
             modes = [name, f"{name}, graph"] if has_graphs else [name]
             yield label, f"{size}, ms", " / ".join(cell(lookup(steps, f"{mode}/median_ms"), ",.4g") for mode in modes)
-        size, steps = sizes[2]
+        size, steps = next(pair for pair in sizes if pair[0] == "1,000 tags")
         yield label, f"{size}, peak MiB", cell(lookup(steps, f"{name}/peak_mib"), ",.0f")
 
 
