@@ -37,7 +37,7 @@ class Base(ABC):
         is_monotone: Φ' ≥ 0 on z ≤ 0.
         vanishes: Φ(z) → 0 as z → −∞.
         is_proven: the declared properties are proven, not only checked on a grid.
-        kernel_index, kernel_parameters: number and parameters of Φ in kernels/compiled/surrogate.h; None if it is not there.
+        kernel_index, kernel_parameters: number and parameters of Φ in kernels/compiled/surrogate.h; None: not compiled.
     """
 
     is_proven: ClassVar[bool] = True
