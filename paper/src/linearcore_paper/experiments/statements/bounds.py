@@ -58,13 +58,13 @@ def binary_problems(sides: int, problems: int, seed: int) -> dict[str, Any]:
         target[rows] = (masses[rows] * t[rows] * (scores[rows] <= 0)).sum(-1)
         surrogate[rows] = (masses[rows] * (risk - least)).sum(-1)
     wrong = target > 1e-9
-    shown = np.flatnonzero(wrong)[:150]
+    examples = np.flatnonzero(wrong)[:150]
     return {
         "problems": problems,
         "violations": int((surrogate < target * (1 - 1e-9)).sum()),
         "least_ratio": round_values((surrogate[wrong] / target[wrong]).min(), 6),
-        "target": round_values(target[shown], 4),
-        "surrogate": round_values(surrogate[shown], 4),
+        "target": round_values(target[examples], 4),
+        "surrogate": round_values(surrogate[examples], 4),
     }
 
 
