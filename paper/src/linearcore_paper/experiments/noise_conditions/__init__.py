@@ -36,11 +36,11 @@ Array = npt.NDArray[np.float64]
 
 
 def parts(settings: Settings) -> dict[str, PartFunction]:
-    """Returns three parts for each surrogate: exponents, values, and regrets after k labels."""
+    """Returns three parts for each surrogate: exponents, constants, and regrets after k labels."""
     computed: dict[str, PartFunction] = {}
     for key, (_, phi) in SURROGATES.items():
         computed[f"exponents-{key}"] = partial(_exponents, phi)
-        computed[f"values-{key}"] = partial(_constants, phi)
+        computed[f"constants-{key}"] = partial(_constants, phi)
         computed[f"labels-{key}"] = partial(_labels, phi, LABELS[settings.scale])
     return computed
 
@@ -104,13 +104,13 @@ def _largest_regret(phi: Surrogate, surrogate_regret: float) -> float:
 
 
 def conclude(results: dict[str, Any], settings: Settings) -> Outcome:
-    """Compares exponents with theory, values, and the regrets of exact minimisers."""
-    names = ("exponents", "values", "labels")
+    """Compares exponents with theory, constants, and the regrets of exact minimisers."""
+    names = ("exponents", "constants", "labels")
     data = {
         name: [{"key": key, "label": label, **results[f"{name}-{key}"]} for key, (label, _) in SURROGATES.items()]
         for name in names
     }
-    claims = [_exponent_claim(*data["exponents"]), _constant_claim(*data["values"]), _label_claim(*data["labels"])]
+    claims = [_exponent_claim(*data["exponents"]), _constant_claim(*data["constants"]), _label_claim(*data["labels"])]
     return Outcome(claims, data, _alt(data))
 
 
@@ -164,7 +164,7 @@ def _alt(data: dict[str, Any]) -> str:
     return (
         "Three panels. Top, exponent of the 0-1 regret against α: level at 1 for the linear core, rising from 0.5 to 1 for "
         "logistic. Middle, constant under Massart noise against the margin, on log axes: close to 1 for the core, falling "
-        f"from {data['values'][1]['constant'][0]:.0f} to {data['constants'][1]['constant'][-1]:.2f} for logistic. "
+        f"from {data['constants'][1]['constant'][0]:.0f} to {data['constants'][1]['constant'][-1]:.2f} for logistic. "
         f"Bottom, regrets against labels of each input: the 0-1 regret of both losses is one curve that ends at "
         f"{core['zero_one_regret'][-1]:.2g}; the bounds end at {core['bound'][-1]:.2g} (core) and "
         f"{logistic['bound'][-1]:.2g} (logistic)."
@@ -175,7 +175,7 @@ EXPERIMENT = Experiment(
     name="noise-conditions",
     title="Noise conditions",
     question="When does a linear core improve the bound on the 0-1 regret, and when can it not?",
-    shows="rates under Tsybakov noise, values under Massart noise, and regrets of exact minimisers",
+    shows="rates under Tsybakov noise, constants under Massart noise, and regrets of exact minimisers",
     paper="section 3, with noise conditions that the paper does not have",
     needs="nothing",
     cost={"smoke": "3 s", "paper": "15 s"},
