@@ -13,6 +13,7 @@ from linearcore.losses import (
     Pairwise,
     RobustLinearCoreLoss,
     binary_loss,
+    linear_multiclass_loss,
     multiclass_loss,
     sampled_multiclass_loss,
 )
@@ -48,6 +49,7 @@ __all__ = [
     "SquaredHinge",
     "Surrogate",
     "binary_loss",
+    "linear_multiclass_loss",
     "multiclass_loss",
     "sampled_multiclass_loss",
 ]

@@ -41,6 +41,12 @@ def is_traced() -> bool:
     return torch.compiler.is_compiling() or is_transformed()
 
 
+def has_forward_mode() -> bool:
+    """Whether a level of forward-mode differentiation is active; True if this torch cannot tell."""
+    level: int = getattr(forward_ad, "_current_level", 0)
+    return level >= 0
+
+
 def can_read(tensor: Tensor) -> bool:
     """Whether Python can read the values of `tensor` now, with a GPU synchronisation if needed."""
     if tensor.device.type == "meta" or _is_symbolic(tensor):
@@ -60,16 +66,29 @@ def _is_jit_tracing() -> bool:
 
 
 def is_plain(tensor: Tensor) -> bool:
-    """Whether `tensor` is an ordinary, dense CPU tensor outside tracing, transforms and forward-mode differentiation.
+    """Whether `tensor` is `is_ordinary` and on a CPU."""
+    return is_ordinary(tensor) and tensor.is_cpu
+
+
+def is_ordinary(tensor: Tensor) -> bool:
+    """Whether `tensor` is an ordinary, dense tensor outside tracing, transforms and forward-mode differentiation.
 
     Kernels may then read its memory. Takes less than a microsecond.
     """
     if torch.compiler.is_compiling() or type(tensor) not in (Tensor, nn.Parameter):  # First: it does not trace what follows.
         return False
-    if not tensor.is_cpu or tensor.layout != torch.strided or tensor.is_neg() or _is_jit_tracing() or is_transformed():
+    if tensor.layout != torch.strided or tensor.is_neg() or _is_jit_tracing() or is_transformed():
         return False
     modes = getattr(torch._C, "_len_torch_dispatch_stack", None)
-    return modes is not None and not modes() and getattr(forward_ad, "_current_level", 0) < 0
+    return modes is not None and not modes() and not has_forward_mode()
+
+
+def sparse_entries(tensor: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns indices and values of a sparse COO tensor, in which indices may repeat; coalesced if torch has no access."""
+    if not (hasattr(tensor, "_indices") and hasattr(tensor, "_values")):
+        tensor = tensor.coalesce()
+        return tensor.indices(), tensor.values()
+    return tensor._indices(), tensor._values()
 
 
 def openmp_parallel() -> ctypes.c_void_p | None:

@@ -14,7 +14,16 @@ from torch._dynamo.testing import CompileCounterWithBackend
 from torch.autograd import forward_ad
 from torch.func import functional_call, grad, hessian, jvp, vmap
 
-from linearcore import BinaryLinearCoreLoss, Form, LinearCore, LinearCoreLoss, Surrogate, binary_loss, multiclass_loss
+from linearcore import (
+    BinaryLinearCoreLoss,
+    Form,
+    LinearCore,
+    LinearCoreLoss,
+    Surrogate,
+    binary_loss,
+    linear_multiclass_loss,
+    multiclass_loss,
+)
 from tests.cases import a_few_pairs, each
 
 every_form = pytest.mark.parametrize("form", ("pairwise", "centered", "logodds"))
@@ -63,6 +72,15 @@ def same_compiled(loss: Callable[..., Tensor], *arguments: Tensor, backend: str,
 )
 def test_multiclass_loss(form: str, target: Tensor, options: dict[str, object]) -> None:
     same_compiled(lambda s, t: multiclass_loss(s, t, form=form, **options), SCORES, target, backend="aot_eager")
+
+
+@each("form", {form: form for form in ("pairwise", "centered", "logodds")}, ("pairwise",))
+@pytest.mark.parametrize("target", (INDEX.reshape(2, 3), PROBABILITY.reshape(2, 3, 5)), ids=("hard", "soft"))
+def test_linear_multiclass_loss(form: str, target: Tensor) -> None:
+    weight = torch.randn(5, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    hidden = torch.randn(2, 3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    options = {"form": form, "linear_bias": PER_CLASS, "chunk_bytes": 1}
+    same_compiled(lambda h, w, t: linear_multiclass_loss(h, w, t, **options), hidden, weight, target, backend="aot_eager")
 
 
 @needs_compiler

@@ -77,6 +77,9 @@ emissions, tags = torch.randn(2, 7, 4, requires_grad=True), torch.randint(4, (2,
 assert emissions.grad.abs().sum() > 0 and head.viterbi(emissions)[0].shape == (2, 7)
 from linearcore import noise
 assert noise.symmetric(labels, 0.2, num_classes=5, seed=0).labels.shape == labels.shape
+from linearcore.cleaning import find_wrong_labels, out_of_fold_scores, suspects
+found = suspects(out_of_fold_scores(features, labels, num_classes=5, epochs=1).scores, labels.numpy())
+assert found.estimate.rows == 64 and len(find_wrong_labels(features, labels, model="network").suspects) == 64
 """
 
 
@@ -86,6 +89,12 @@ try:
     runtime.write_store(pathlib.Path("nowhere"), "x", settings={}, tensors={})
 except ImportError as error:
     print(error)
+from linearcore.cleaning import find_wrong_labels
+for missing in (lambda: find_wrong_labels([[0.0], [1.0]] * 4, [0, 1] * 4), found.to_frame):
+    try:
+        missing()
+    except ImportError as error:
+        print(error)
 """
 
 COMMANDS = """
@@ -102,14 +111,16 @@ def test_torch_and_numpy_are_enough_to_train_and_the_rest_says_what_to_install()
     """In one Python, since each costs seconds."""
     run = fresh_python("-c", ONLY_TORCH_AND_NUMPY + TRAINS + SAVES + COMMANDS)
     assert run.returncode == 0, run.stderr
-    assert run.stdout.rstrip().endswith("safetensors not installed; run pip install 'linearcore[tagging]'")
+    names = {"safetensors": "tagging", "scikit-learn": "cleaning", "pandas": "tables"}
+    expected = [f"{name} not installed; run pip install 'linearcore[{extra}]'" for name, extra in names.items()]
+    assert run.stdout.splitlines()[-3:] == expected
     lines = run.stderr.splitlines()
     assert len(lines) == 3 and all(line.endswith("run pip install 'linearcore[cli]'") for line in lines)
 
 
 def test_nothing_optional_is_imported():
     """By any of these packages; one Python for all, since each would cost seconds."""
-    packages = ["noise", "structures", "analysis", "cleaning", "tagging", "runtime", "cli"]
+    packages = ["noise", "structures", "analysis", "cleaning", "tables", "tagging", "runtime", "cli"]
     modules = ["linearcore", *(f"linearcore.{name}" for name in packages)]
     modules += ["linearcore_paper.vision", "linearcore_paper.experiments"]
     run = fresh_python("-c", LISTS_NEW_MODULES.format(module=", ".join(modules)))

@@ -78,9 +78,10 @@ def tolerance(dtype: torch.dtype, expected: Tensor) -> float:
     return eps * max(1.0, largest)
 
 
-def agrees(found: Tensor, expected: Tensor, dtype: torch.dtype, what: str) -> None:
+def agrees(found: Tensor, expected: Tensor, dtype: torch.dtype, what: str, roundings: int = 1) -> None:
     assert found.dtype == dtype, f"{what} has dtype {found.dtype}"
-    close = torch.isclose(found.double().cpu(), expected, rtol=0.0, atol=tolerance(dtype, expected), equal_nan=True)
+    allowed = roundings * tolerance(dtype, expected)
+    close = torch.isclose(found.double().cpu(), expected, rtol=0.0, atol=allowed, equal_nan=True)
     assert found.shape == expected.shape and bool(close.all()), f"{what}: {found} instead of {expected}"
 
 
@@ -117,12 +118,12 @@ def check(path: Path, dtype: torch.dtype, layout: str, *, full: bool) -> None:
         for frozen, alike in itertools.groupby(group, lambda cell: cell.frozen):
             given = {name: tensor.detach().requires_grad_(name != frozen) for name, tensor in inputs.given.items()}
             found = path.losses(given, inputs.labels_given)
-            agrees(found.detach(), expected, dtype, f"losses, {size}, {kind} labels, {frozen} frozen")
+            agrees(found.detach(), expected, dtype, f"losses, {size}, {kind} labels, {frozen} frozen", path.roundings)
             for cell in alike:
-                check_gradients(given, found, pull, cell, is_wrong)
+                check_gradients(given, found, pull, cell, is_wrong, path.roundings)
 
 
-def check_gradients(given: dict[str, Tensor], found: Tensor, pull: Pull, cell: Cell, is_wrong: bool) -> None:
+def check_gradients(given: dict[str, Tensor], found: Tensor, pull: Pull, cell: Cell, is_wrong: bool, roundings: int) -> None:
     trained = {name: tensor for name, tensor in given.items() if tensor.requires_grad}
     if not trained:
         return
@@ -139,7 +140,7 @@ def check_gradients(given: dict[str, Tensor], found: Tensor, pull: Pull, cell: C
             right = torch.where(free, torch.nan, right)
             if cell.size == "one class":
                 dense, right = dense.nan_to_num(nan=0.0), right.nan_to_num(nan=0.0)
-        agrees(dense, right, tensor.dtype, f"gradient of {name}, {cell}")
+        agrees(dense, right, tensor.dtype, f"gradient of {name}, {cell}", roundings)
         if cell.upstream == "zero" and not is_wrong:
             assert not dense.any(), f"gradient of {name}, {cell}: not zero"
 

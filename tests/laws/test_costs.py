@@ -1,5 +1,7 @@
 """The facts that costs declare, by enumeration of all pairs of sequences on small spaces."""
 
+import inspect
+
 import pytest
 import torch
 from torch import Tensor
@@ -112,6 +114,26 @@ def test_the_mass_of_the_similarity(cost: Cost, space: Sequences) -> None:
     mass = cost.log_similarity_mass(space.outputs, torch.ones_like(space.outputs, dtype=torch.bool), space.num_tags)
     if mass is not None:
         torch.testing.assert_close(mass.exp(), (1 - space.cost(cost)).sum(0))
+
+
+@every_case
+def test_whether_it_compares_sequences_of_other_lengths(cost: Cost, space: Sequences) -> None:
+    assert cost.compares_lengths == ("prediction_mask" in inspect.signature(cost.between).parameters)
+    if cost.compares_lengths:
+        shorter, full = torch.arange(space.length) < space.length - 1, torch.ones(space.length, dtype=torch.bool)
+        pairs = space.outputs.unsqueeze(1)[:100], space.outputs[:100], full
+        costs = cost.between(*pairs, prediction_mask=shorter, dtype=torch.float64)
+        assert float(costs.min()) >= 0 and float(costs.max()) <= 1 + 1e-12
+        torch.testing.assert_close(costs, cost.between(pairs[0][..., :-1], pairs[1], dtype=torch.float64))
+
+
+@every_case
+def test_the_number_of_tags_that_it_is_made_for(cost: Cost, space: Sequences) -> None:
+    cost.check(space.num_tags)
+    if cost.num_tags is not None:
+        assert cost.num_tags == space.num_tags
+        with pytest.raises(ValueError, match=f"{space.num_tags + 1}"):
+            cost.check(space.num_tags + 1)
 
 
 def test_the_count_kernel_is_no_similarity() -> None:

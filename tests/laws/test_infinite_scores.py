@@ -130,3 +130,13 @@ def test_transforms_follow_the_rule(form: str) -> None:
     scores = torch.tensor([[INF, 0.0, 1.0], [-INF, 0.0, 1.0], [0.0, 1.0, 2.0]])
     found = torch.func.vmap(lambda row: multiclass_loss(row, torch.tensor(0), form=form))(scores)
     assert found.isfinite().tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("form", ("logodds", "pairwise", "centered"))
+def test_no_rows_where_the_host_cannot_look_at_the_scores(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU infinite scores are marked block by block, and an empty batch has no blocks."""
+    monkeypatch.setattr("linearcore.losses._infinite.is_on_host", lambda tensor: False)
+    scores, target = torch.zeros(0, 4, requires_grad=True), torch.zeros(0, dtype=torch.long)
+    losses = multiclass_loss(scores, target, form=form, label_smoothing=0.2, reduction="none")
+    assert losses.shape == (0,)
+    assert torch.autograd.grad(losses.sum(), scores)[0].shape == (0, 4)

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from linearcore import LinearCore, multiclass_loss, sampled_multiclass_loss
 from linearcore.heads import LinearCoreChain
+from linearcore.losses import LogOdds, SampledEstimate, sampled_multiclass_estimate
 from linearcore.proposals import HardNegatives, InBatch, LogUniform, Mixture, Proposal, Uniform, Unigram
 from linearcore.structures import Constraints, Hamming
 from tests.cases import each
@@ -329,6 +330,81 @@ def test_log_odds_of_many_classes_from_a_few() -> None:
             hidden, weight, target, linear_bias=bias, proposal=proposal, num_samples=num_samples, generator=stream(2)
         )
         assert found.item() == pytest.approx(expected_loss, abs=0.1)
+
+
+# The estimate of the variance.
+
+
+def told_estimate(estimate: SampledEstimate) -> Found:
+    """Loss, its square and the variance that it reports, flat."""
+    loss = estimate.loss.detach().reshape(-1)
+    return [loss, loss.square(), estimate.variance.reshape(-1)]
+
+
+def reports_its_variance(found: Found, rtol: float = 1e-5) -> bool:
+    """Whether the mean of the reported variances is the variance of the losses, which is not 0."""
+    mean, square, reported = found
+    exact = square - mean.square()
+    return bool(exact.max() > 1e-3) and torch.allclose(reported, exact, rtol=rtol, atol=1e-5)
+
+
+def row_estimate(proposal: Proposal, num_samples: int, **options: object) -> SampledEstimate:
+    hidden, weight, bias = leaves_of_loss()
+    options = {"form": "pairwise", "target": TARGET} | options
+    target = options.pop("target")
+    return sampled_multiclass_estimate(
+        hidden, weight, target, linear_bias=bias, proposal=proposal, num_samples=num_samples, **options
+    )
+
+
+def chain_estimate(head: LinearCoreChain, proposal: Proposal, num_samples: int, reduction: str) -> SampledEstimate:
+    hidden, weight, bias, *_ = leaves_of_head(head)
+    states, tags, mask = (turned(head, part) for part in (hidden, TAGS, MASK))
+    return head.sampled_estimate(
+        states, (weight, bias), tags, mask, proposal=proposal, num_samples=num_samples, reduction=reduction
+    )
+
+
+@every_law
+@pytest.mark.parametrize("reduction", ("none", "sum", "mean"))
+@pytest.mark.parametrize("weight", (None, SAMPLE_WEIGHT), ids=("plain", "weighted"))
+def test_the_variance_of_a_pairwise_loss_is_reported_without_bias(
+    make: Callable[[bool], Proposal], reduction: str, weight: Tensor | None
+) -> None:
+    """Over all draws, which the rows share; 0 is drawn and in the batch for the ignored row alone."""
+    options = {"reduction": reduction, "sample_weight": weight, "target": FEW, "normalize": False}
+    found = expected(make(True), lambda law, samples: told_estimate(row_estimate(law, samples, **options)), 3)
+    assert reports_its_variance(found)
+
+
+@every_law
+def test_the_variance_of_rows_with_their_own_draws(make: Callable[[bool], Proposal]) -> None:
+    """Of each row: over all draws all rows happen to draw the same here, which only matters to their sum."""
+    options = {"reduction": "none", "target": FEW, "normalize": True}
+    assert reports_its_variance(expected(make(False), lambda law, k: told_estimate(row_estimate(law, k, **options))))
+
+
+@pytest.mark.parametrize("reduction", ("none", "sum", "mean", "token_mean"))
+@pytest.mark.parametrize("options", HEADS.values(), ids=HEADS.keys())
+def test_the_variance_of_a_chain_is_reported_without_bias(reduction: str, options: dict[str, object]) -> None:
+    head = head_of(**options)
+    found = expected(LAWS["mixture"](True), lambda law, k: told_estimate(chain_estimate(head, law, k, reduction)))
+    assert reports_its_variance(found)
+
+
+@shared_or_not
+@pytest.mark.parametrize("unary", (0.0, 0.5))
+def test_the_variance_of_log_odds_is_right_to_first_order(shared: bool, unary: float) -> None:
+    """For many samples of real draws: within a tenth, also for rows that draw on their own."""
+    head, generator, law = head_of(unary=unary), stream(3), LAWS["unigram"](shared)
+    head.form = LogOdds()
+    hidden, weight, bias, *_ = leaves_of_head(head)
+    estimates = [
+        head.sampled_estimate(hidden, (weight, bias), TAGS, MASK, proposal=law, num_samples=200, generator=generator)
+        for _ in range(500)
+    ]
+    losses, reported = (torch.stack(column).detach() for column in list(zip(*estimates, strict=True))[:2])
+    assert reported.mean().item() == pytest.approx(losses.var().item(), rel=0.2)
 
 
 # Variance.

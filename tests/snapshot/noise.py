@@ -81,7 +81,7 @@ def _suspects(by: str) -> Results:
     return {
         "suspicion": found.suspicion,
         "order": found.order,
-        "suggested": found.suggested,
+        "suggested": found.best_other,
         "margin": found.margin,
         "flag": found.flag(fraction=0.1),
         "flagging_auc": flagging_auc(found.suspicion, is_wrong),

@@ -10,24 +10,40 @@ To add a form, subclass `Form` in its own file and list it in `FORMS`.
 from linearcore._checks import complaint, one_of
 from linearcore.forms._base import Form
 from linearcore.forms._centered import Centered
+from linearcore.forms._class_chunks import MaskedScoresError, class_chunk_losses
 from linearcore.forms._labels import Labels
 from linearcore.forms._logodds import LogOdds
 from linearcore.forms._margins import LinearMargins, LogOddsMargins, MarginSystem
 from linearcore.forms._pairwise import Pairwise
-from linearcore.forms._rows import SavedTensors, can_compile_rows, reference_rows, row_losses, tensor_attributes
+from linearcore.forms._projected import Gradients, Projection
+from linearcore.forms._rows import (
+    SavedTensors,
+    can_compile_rows,
+    can_fuse_rows,
+    can_trace_rows,
+    reference_rows,
+    row_losses,
+    tensor_attributes,
+)
 
 __all__ = [
     "FORMS",
     "Centered",
     "Form",
+    "Gradients",
     "Labels",
     "LinearMargins",
     "LogOdds",
     "LogOddsMargins",
     "MarginSystem",
+    "MaskedScoresError",
     "Pairwise",
+    "Projection",
     "SavedTensors",
     "can_compile_rows",
+    "can_fuse_rows",
+    "can_trace_rows",
+    "class_chunk_losses",
     "reference_rows",
     "resolve_form",
     "row_losses",

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from types import ModuleType
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -30,10 +30,15 @@ class Form(ABC):
     name: ClassVar[str]
     #: Whether `hard_forward` and `hard_gradient` are implemented. Otherwise autograd differentiates blocks of rows.
     has_custom_backward: ClassVar[bool] = False
-    #: Whether these two methods support fused kernels.
+    #: Whether these two methods support fused kernels for surrogates without a `kernel_identity`.
     can_fuse: ClassVar[bool] = False
     #: The form in the compiled kernels, or None.
     code: ClassVar[FormCode | None] = None
+    #: If the loss of a hard label is the sum (the mean if `is_mean`) of φ(reference − s_v − Δ_y) over the competitors v:
+    #: whether the reference is the score of the label or the mean score. Scores can then be computed in chunks of classes.
+    class_reference: ClassVar[Literal["label", "mean"] | None] = None
+    #: Whether the kernels for sampled competitors compute what `sampled_losses` does.
+    has_sampled_kernels: ClassVar[bool] = False
     #: Whether 0-1 regret ≤ constant · regret of the sum over competitors, for one-sided linear-core φ.
     has_linear_bound: ClassVar[bool] = False
 
@@ -56,6 +61,10 @@ class Form(ABC):
         """Returns the loss for the compiled kernels; None if they do not implement it."""
         identity = surrogate.kernel_identity
         return None if self.code is None or identity is None else LossCode(self.code, self.is_mean, identity)
+
+    def sampled_code(self, surrogate: Surrogate) -> LossCode | None:
+        """Returns the loss for the kernels of sampled competitors; None if they do not implement it."""
+        return self.loss_code(surrogate) if self.has_sampled_kernels else None
 
     @abstractmethod
     def hard_losses(self, surrogate: Surrogate, scores: Tensor, labels: Labels) -> Tensor:
@@ -112,6 +121,17 @@ class Form(ABC):
         """
         advice = "use 'pairwise' or 'logodds', or a loss over all classes"
         raise ValueError(complaint("form", "not need all classes when it is sampled", repr(self.name), advice))
+
+    def sampled_influences(
+        self, surrogate: Surrogate, label_scores: Tensor, scores: Tensor, log_weight: Tensor, num_classes: int | Tensor
+    ) -> Tensor:
+        """Returns (N, K), what each candidate contributes to `sampled_losses` to first order, for estimates of variance.
+
+        Raises:
+            ValueError: if the form has no such estimate.
+        """
+        advice = "use 'pairwise' or 'logodds'"
+        raise ValueError(complaint("form", "have an estimate of the sampling variance", repr(self.name), advice))
 
     def local_losses(
         self, surrogate: Surrogate, emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites, backend: str

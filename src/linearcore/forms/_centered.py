@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from types import ModuleType
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -28,6 +28,7 @@ class Centered(Competitors):
 
     name: ClassVar[str] = "centered"
     code: ClassVar[FormCode | None] = FormCode.CENTERED
+    class_reference: ClassVar[Literal["label", "mean"] | None] = "mean"
     has_linear_bound: ClassVar[bool] = True
 
     def check(self, surrogate: Surrogate) -> None:

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -13,8 +13,7 @@ from linearcore.forms._base import Form
 from linearcore.forms._labels import Labels, label_mask
 from linearcore.forms._margins import LogOddsMargins, competitor_pairs
 from linearcore.forms._rows import SavedTensors
-from linearcore.kernels import FormCode, compute_gradients, fused_kernels_for, neighbour_tags
-from linearcore.structures import Chain, Sites
+from linearcore.kernels import FormCode
 from linearcore.surrogates import Surrogate
 
 
@@ -33,6 +32,7 @@ class LogOdds(Form):
 
     name: ClassVar[str] = "logodds"
     code: ClassVar[FormCode | None] = FormCode.LOGODDS
+    has_sampled_kernels: ClassVar[bool] = True
     has_custom_backward: ClassVar[bool] = True
     can_fuse: ClassVar[bool] = True
 
@@ -118,69 +118,18 @@ class LogOdds(Form):
 
         On average log Σ_k weight_k e^{s_k} is too small by about half the relative variance of the sum, which is O(1/K).
         """
-        weighted = scores + log_weight.to(scores.dtype)
-        max_score = weighted.detach().amax(-1, keepdim=True)
-        # Without candidates of positive weight there are no competitors, so the margin is +inf.
-        all_masked = max_score == -math.inf
-        max_score = max_score.masked_fill(all_masked, 0.0)
-        sum_exp = (weighted - max_score).exp().sum(-1, keepdim=True).masked_fill(all_masked, 1.0)
-        margin = (label_scores.unsqueeze(-1) - max_score) - sum_exp.log()
-        return surrogate._value(margin.masked_fill(all_masked, math.inf)).squeeze(-1)
+        margin = _sampled_margin(label_scores, scores, log_weight)[0]
+        return surrogate._value(margin).squeeze(-1)
 
-    def local_losses(
-        self, surrogate: Surrogate, emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites, backend: str
+    def sampled_influences(
+        self, surrogate: Surrogate, label_scores: Tensor, scores: Tensor, log_weight: Tensor, num_classes: int | Tensor
     ) -> Tensor:
-        # The fused backward pass uses atomic additions and is not deterministic.
-        if backend != "fused" or torch.are_deterministic_algorithms_enabled():
-            return super().local_losses(surrogate, emissions, chain, tags, sites, backend)
-        rows: Tensor = _FusedLocalLosses.apply(surrogate, emissions, *chain, tags, sites)  # type: ignore[no-untyped-call]
-        return rows.view(tags.shape)
+        margin, terms, total = _sampled_margin(label_scores, scores, log_weight)
+        return -surrogate._derivative(margin) * (terms / total)
 
     def decision_margin(self, scores: Tensor, index: Tensor) -> Tensor:
         index = index.unsqueeze(-1)
         return scores.gather(-1, index).squeeze(-1) - scores.scatter(-1, index, -torch.inf).logsumexp(-1)
-
-
-class _FusedLocalLosses(torch.autograd.Function):
-    """`LogOdds.local_losses` with one fused kernel forward and one backward, plus the elementwise kernels of φ.
-
-    Double backward uses the reference implementation.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any, surrogate: Surrogate, emissions: Tensor, start: Tensor, transitions: Tensor, end: Tensor,
-        tags: Tensor, sites: Sites,
-    ) -> Tensor:  # fmt: skip
-        fused = fused_kernels_for(emissions)
-        assert fused is not None
-        neighbours = neighbour_tags(tags, sites)
-        scores, label_score, max_score, sum_exp = fused.local_log_odds(
-            emissions, (start, transitions, end), neighbours, tags
-        )
-        margin = (label_score - max_score) - sum_exp.log()
-        ctx.surrogate, ctx.sites = surrogate, sites
-        ctx.save_for_backward(emissions, start, transitions, end, tags, *neighbours, scores, max_score, sum_exp, margin)
-        return surrogate._value(margin).squeeze(-1)
-
-    @staticmethod
-    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
-        *inputs, tags = ctx.saved_tensors[:5]
-        emissions = inputs[0]
-        if torch.is_grad_enabled():
-            chain = Chain(*inputs[1:])
-            losses = LogOdds().local_losses(ctx.surrogate, emissions, chain, tags, ctx.sites, "reference")
-            needs_grad = ctx.needs_input_grad[1:5]
-            gradients = compute_gradients(losses, inputs, grad_output.view(tags.shape), needs_grad, create_graph=True)
-            return None, *gradients, None, None
-        *neighbours, scores, max_score, sum_exp, margin = ctx.saved_tensors[5:]
-        label_grad, competitor_factor = _gradient_factors(ctx.surrogate, margin, sum_exp, grad_output.unsqueeze(-1))
-        fused = fused_kernels_for(emissions)
-        assert fused is not None
-        gradients = fused.local_gradient(
-            scores, tags, tuple(neighbours), max_score, competitor_factor, label_grad, emissions.dtype
-        )
-        return None, *gradients, None, None
 
 
 def _gradient_factors(surrogate: Surrogate, margin: Tensor, sum_exp: Tensor, grad_output: Tensor) -> tuple[Tensor, Tensor]:
@@ -207,6 +156,19 @@ def _margin(label_score: Tensor, labels: Labels, max_score: Tensor, remainder: T
     margin = (label_score - max_score) - remainder
     label_margin = labels.label_margin(label_score)
     return margin if label_margin is None else margin - label_margin
+
+
+def _sampled_margin(label_scores: Tensor, scores: Tensor, log_weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns the margins s_y − log Σ_k weight_k e^{s_k} (N, 1), and up to a factor the terms (N, K) and the sum (N, 1)."""
+    weighted = scores + log_weight.to(scores.dtype)
+    max_score = weighted.detach().amax(-1, keepdim=True)
+    # Without candidates of positive weight there are no competitors, so the margin is +inf.
+    all_masked = max_score == -math.inf
+    max_score = max_score.masked_fill(all_masked, 0.0)
+    terms = (weighted - max_score).exp()
+    sum_exp = terms.sum(-1, keepdim=True).masked_fill(all_masked, 1.0)
+    margin = (label_scores.unsqueeze(-1) - max_score) - sum_exp.log()
+    return margin.masked_fill(all_masked, math.inf), terms, sum_exp
 
 
 def _logsumexp_without(scores: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:

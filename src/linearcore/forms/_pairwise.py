@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from types import ModuleType
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -28,6 +28,8 @@ class Pairwise(Competitors):
 
     name: ClassVar[str] = "pairwise"
     code: ClassVar[FormCode | None] = FormCode.PAIRWISE
+    class_reference: ClassVar[Literal["label", "mean"] | None] = "label"
+    has_sampled_kernels: ClassVar[bool] = True
 
     def _references(self, scores: Tensor, is_unmasked: Tensor, chunk: slice) -> Tensor:
         return scores[..., chunk]
@@ -71,14 +73,21 @@ class Pairwise(Competitors):
         self, surrogate: Surrogate, label_scores: Tensor, scores: Tensor, log_weight: Tensor, num_classes: int | Tensor
     ) -> Tensor:
         """Returns Σ_k weight_k φ(s_y − s_k): value and gradient are unbiased for the sum over all competitors."""
+        return self.sampled_influences(surrogate, label_scores, scores, log_weight, num_classes).sum(-1)
+
+    def sampled_influences(
+        self, surrogate: Surrogate, label_scores: Tensor, scores: Tensor, log_weight: Tensor, num_classes: int | Tensor
+    ) -> Tensor:
         # Candidates with weight 0 or score −inf are set to 0, because φ(∞) may be nonzero and its slope NaN.
         is_ignored = (log_weight == -math.inf) | (scores == -math.inf)
         margin = (label_scores.unsqueeze(-1) - scores).masked_fill(is_ignored, 0.0)
         weight = log_weight.to(scores.dtype).exp().masked_fill(is_ignored, 0.0)
-        total = (weight * surrogate._value(margin)).sum(-1)
+        terms = weight * surrogate._value(margin)
         if not self.normalize:
-            return total
-        return total / ((num_classes - 1).clamp(min=1) if isinstance(num_classes, Tensor) else max(1, num_classes - 1))
+            return terms
+        if isinstance(num_classes, Tensor):
+            return terms / (num_classes - 1).clamp(min=1).unsqueeze(-1)
+        return terms / max(1, num_classes - 1)
 
 
 def _label_scores(scores: Tensor, labels: Labels) -> tuple[Tensor, Tensor]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -11,7 +12,16 @@ from torch import Tensor
 
 from linearcore._typing import compute_dtype
 from linearcore.forms._labels import Labels
-from linearcore.kernels import block_size, can_compile, compiled_rows, fused_kernels_for, row_blocks, slices
+from linearcore.kernels import (
+    block_size,
+    can_compile,
+    can_trace_fused,
+    compiled_rows,
+    fused_kernels_for,
+    row_blocks,
+    slices,
+    traced_rows,
+)
 from linearcore.surrogates import Surrogate
 
 if TYPE_CHECKING:
@@ -32,7 +42,7 @@ def row_losses(form: "Form", surrogate: Surrogate, scores: Tensor, labels: Label
 
     Time O(N·C) with hard labels; O(N·C²) with soft labels if `form.soft_is_quadratic(labels)`. Temporary memory: with
     "reference" a few tensors of size N×C, or N×C×C if the time is O(N·C²); with "eager" one block, and the gradient in the
-    backward pass; with "compiled" the gradient, which is computed in the forward pass.
+    backward pass; with "fused" the latter alone; with "compiled" the gradient, which is computed in the forward pass.
     """
     if backend == "reference":
         return reference_rows(form, surrogate, scores, labels)
@@ -42,7 +52,18 @@ def row_losses(form: "Form", surrogate: Surrogate, scores: Tensor, labels: Label
         )
         if values is not None:
             return values
-    fused_kernels = fused_kernels_for(scores) if backend == "fused" and form.can_fuse and labels.is_hard else None
+    if backend == "fused" and can_trace_rows(form, surrogate, scores, labels):
+        code = form.loss_code(surrogate)
+        assert code is not None and labels.index is not None
+        return traced_rows(code, scores, labels.index, labels.margin)
+    fused_kernels = fused_kernels_for(scores) if backend == "fused" and can_fuse_rows(form, surrogate, labels) else None
+    if fused_kernels and (code := form.loss_code(surrogate)) is not None and labels.index is not None and scores.numel():
+
+        def reference(rows: Tensor, index: Tensor) -> Tensor:
+            return reference_rows(form, surrogate, rows, replace(labels, index=index))
+
+        return fused_kernels.fused_rows(code, scores, labels.index, labels.margin, reference)  # type: ignore[no-any-return]
+    fused_kernels = fused_kernels if form.can_fuse else None
     losses: Tensor = BlockedRowLosses.apply(scores, form, surrogate, fused_kernels, labels.smoothing, *labels.tensors)  # type: ignore[no-untyped-call]
     return losses
 
@@ -51,6 +72,16 @@ def can_compile_rows(form: "Form", surrogate: Surrogate, scores: Tensor, labels:
     """Whether `row_losses` supports the backend "compiled" for these arguments."""
     is_supported = labels.is_hard and labels.margin is None and scores.dtype != torch.bfloat16
     return is_supported and form.loss_code(surrogate) is not None and can_compile(scores)
+
+
+def can_fuse_rows(form: "Form", surrogate: Surrogate, labels: Labels) -> bool:
+    """Whether there are fused kernels for this loss."""
+    return labels.is_hard and (form.can_fuse or form.loss_code(surrogate) is not None)
+
+
+def can_trace_rows(form: "Form", surrogate: Surrogate, scores: Tensor, labels: Labels) -> bool:
+    """Whether torch.compile, which runs now, can call fused kernels for these arguments."""
+    return labels.is_hard and can_trace_fused(scores) and form.loss_code(surrogate) is not None
 
 
 def reference_rows(form: "Form", surrogate: Surrogate, scores: Tensor, labels: Labels) -> Tensor:
@@ -176,4 +207,10 @@ def _row_blocks(form: "Form", scores: Tensor, labels: Labels, fused_kernels: Mod
 
 def tensor_attributes(*objects: object) -> tuple[Tensor, ...]:
     """Returns the tensor attributes of forms and surrogates. User-defined classes may have trainable attributes."""
-    return tuple(value for item in objects for value in vars(item).values() if isinstance(value, Tensor))
+    return tuple(value for item in objects for value in _attributes(item) if isinstance(value, Tensor))
+
+
+def _attributes(item: object) -> list[object]:
+    # torch 2.11 cannot compile `vars` of a dataclass.
+    names = getattr(item, "__dataclass_fields__", None) if torch.compiler.is_compiling() else None
+    return [getattr(item, name) for name in names or vars(item)]

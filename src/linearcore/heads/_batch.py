@@ -1,11 +1,14 @@
 """Checks the inputs of a chain head and converts them to one layout."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from linearcore._checks import complaint, floating, in_range
+from linearcore._torch import is_on_host, is_transformed
+from linearcore.kernels import fused_kernels_for
 from linearcore.structures import Sites
 
 #: Positions with this tag are masked out, as in torch.nn.CrossEntropyLoss and in Hugging Face's token classification.
@@ -73,15 +76,13 @@ def to_batch(
     """
     unmasked = None if mask is None else mask.bool()
     tags = None if tags is None else tags.long()  # Before any comparison: unsigned types cannot hold −100.
+    kernels = None if is_transformed() else fused_kernels_for(emissions)
+    given = unmasked if tags is None else tags
+    if kernels is not None and given is not None and given.device == emissions.device:
+        layout = kernels.chain_layout(given, unmasked, num_tags)
+        return _checked_batch(num_tags, emissions, tags, unmasked, layout, check_values=check_values, strict=strict)
     flags = _value_flags(num_tags, tags, unmasked) if check_values else {}
-    if strict and flags.get("first is masked"):
-        advice = "remove the positions before the first tag, or create the head with `strict_mask=False` to skip them"
-        raise ValueError(f"mask of the first timestep must all be on; {advice}")
-    if flags.get("out of range"):
-        assert tags is not None
-        used_tags = tags[tags != IGNORED_TAG] if unmasked is None else tags[unmasked & (tags != IGNORED_TAG)]
-        got = f"tags from {int(used_tags.min())} to {int(used_tags.max())}"
-        raise ValueError(complaint("tags", f"be in [0, {num_tags}) or {IGNORED_TAG}", got, "correct the labels"))
+    _check_flags(flags, num_tags, tags, unmasked, strict=strict)
     is_full = not flags["some masked"] if check_values else tags is None and unmasked is None
     if is_full:
         full_mask = torch.ones(emissions.shape[:2], dtype=torch.bool, device=emissions.device)
@@ -95,6 +96,36 @@ def to_batch(
         tags, is_invalid = in_range("tags", tags, num_tags, str(IGNORED_TAG))
         has_invalid_tag = None if is_invalid is None else is_invalid.any(0)
     return Batch(emissions, tags, Sites.of(unmasked), has_invalid_tag)
+
+
+def _checked_batch(
+    num_tags: int, emissions: Tensor, tags: Tensor | None, unmasked: Tensor | None, layout: Any, *,
+    check_values: bool, strict: bool,
+) -> Batch:  # fmt: skip
+    """Returns the batch with a `kernels.fused.Layout`; checks its facts with one synchronisation, if any."""
+    is_full = False
+    if check_values or is_on_host(emissions):
+        has_masked, first_is_masked, is_wrong = layout.facts.cpu().any(1).tolist()
+        is_full = not has_masked
+        flags = {"first is masked": check_values and first_is_masked, "out of range": tags is not None and is_wrong}
+        _check_flags(flags, num_tags, tags, unmasked, strict=strict)
+    sites = Sites(layout.mask, layout.previous, layout.following, is_full)
+    if tags is None:
+        return Batch(emissions, None, sites)
+    return Batch(emissions, layout.tags, sites, None if check_values else layout.facts[2])
+
+
+def _check_flags(
+    flags: Mapping[str, bool], num_tags: int, tags: Tensor | None, unmasked: Tensor | None, *, strict: bool
+) -> None:
+    if strict and flags.get("first is masked"):
+        advice = "remove the positions before the first tag, or create the head with `strict_mask=False` to skip them"
+        raise ValueError(f"mask of the first timestep must all be on; {advice}")
+    if flags.get("out of range"):
+        assert tags is not None
+        used_tags = tags[tags != IGNORED_TAG] if unmasked is None else tags[unmasked & (tags != IGNORED_TAG)]
+        got = f"tags from {int(used_tags.min())} to {int(used_tags.max())}"
+        raise ValueError(complaint("tags", f"be in [0, {num_tags}) or {IGNORED_TAG}", got, "correct the labels"))
 
 
 def _value_flags(num_tags: int, tags: Tensor | None, unmasked: Tensor | None) -> dict[str, bool]:

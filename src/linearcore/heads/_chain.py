@@ -1,9 +1,7 @@
 """Base class of the chain heads: parameters, masks, reductions, constraints and decoding."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, ClassVar, ParamSpec, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,36 +9,15 @@ from torch import Tensor, nn
 from linearcore._checks import complaint, holds, nan_where
 from linearcore._torch import can_read
 from linearcore._typing import compute_dtype
+from linearcore.heads._arguments import check_positive_int, check_reduction, number_by_name
 from linearcore.heads._batch import IGNORED_TAG, Batch, check_shapes, to_batch
+from linearcore.heads._linear import ProjectedLoss
 from linearcore.heads._minimum_risk import CANDIDATES, SAMPLES, check_risk_options, minimum_risk
-from linearcore.kernels import beam, kbest, viterbi
+from linearcore.kernels import beam, fused_kernels_for, kbest, viterbi
 from linearcore.structures import Chain, Constraints, Cost, Sites, resolve_cost
 
-REDUCTIONS = ("none", "sum", "mean", "token_mean")
 
-Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
-
-
-def _number_by_name(name: str) -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
-    """Decorator: a call without the argument `name` but with a positional integer, as in earlier versions, raises."""
-
-    def decorate(method: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-        @wraps(method)
-        def checked(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-            if name not in kwargs:
-                for number in args:
-                    if isinstance(number, int):
-                        advice = f"write `{name}={number}`; the second argument is `mask`"
-                        raise TypeError(complaint(name, "be passed by name", f"{number} by position", advice))
-            return method(*args, **kwargs)
-
-        return checked
-
-    return decorate
-
-
-class ChainHead(nn.Module, ABC):
+class ChainHead(ProjectedLoss, ABC):
     """Base class of the chain heads: start, transition and end scores that are added to a network's emissions.
 
         h(x, y) = start[y_1] + Σ_j emissions[j, y_j] + Σ_{j>1} transitions[y_{j−1}, y_j] + end[y_L]
@@ -63,8 +40,6 @@ class ChainHead(nn.Module, ABC):
             is checked under torch.compile and in CUDA graphs.
     """
 
-    #: If True, underflow makes the loss NaN in a CUDA graph; an eager step falls back to the log domain.
-    may_underflow: ClassVar[bool] = False
     _allowed_start: Tensor | None
     _allowed_transitions: Tensor | None
     _allowed_end: Tensor | None
@@ -119,6 +94,11 @@ class ChainHead(nn.Module, ABC):
             nn.init.normal_(self.transitions_from, 0.0, std)
             nn.init.normal_(self.transitions_to, 0.0, std)
 
+    @property
+    def may_underflow(self) -> bool:
+        """Whether underflow makes the loss NaN in a CUDA graph; an eager step falls back to the log domain."""
+        return False
+
     def extra_repr(self) -> str:
         extra = "" if self.rank is None else f", rank={self.rank}"
         extra += ", batch_first=True" if self.batch_first else ""
@@ -139,8 +119,16 @@ class ChainHead(nn.Module, ABC):
                 `validate`); with `validate` also if the first position is masked or tags violate the constraints.
         """
         check_reduction(reduction)
+        if isinstance(emissions, Tensor) and fused_kernels_for(emissions):
+            loss = self._fused_loss(emissions, tags, mask, reduction)
+            if loss is not None:
+                return loss
         batch = self._to_batch(emissions, tags, mask)
         return self._reduce(self._losses(*batch.loss_inputs), batch, reduction, emissions.dtype)
+
+    def _fused_loss(self, emissions: Tensor, tags: Tensor, mask: Tensor | None, reduction: str) -> Tensor | None:
+        """Returns `loss` if the head has kernels that need no more than the user's tensors, else None."""
+        return None
 
     def forward(self, emissions: Tensor, tags: Tensor, mask: Tensor | None = None, reduction: str = "sum") -> Tensor:
         """Returns −`loss`, by default the sum over sequences, as torchcrf does. Arguments as in `loss`."""
@@ -178,7 +166,7 @@ class ChainHead(nn.Module, ABC):
             )
         return self._to_user_layout(tags), scores
 
-    @_number_by_name("width")
+    @number_by_name("width")
     def beam(self, emissions: Tensor, mask: Tensor | None = None, *, width: int) -> tuple[Tensor, Tensor]:
         """Beam search: like `viterbi`, but keeps only the `width` best partial sequences at each position.
 
@@ -188,7 +176,7 @@ class ChainHead(nn.Module, ABC):
         width = check_positive_int("width", width, "for example 16")
         return self._finish_decoding(*beam(batch.emissions, self.chain(batch.emissions), batch.sites, width))
 
-    @_number_by_name("k")
+    @number_by_name("k")
     def kbest(self, emissions: Tensor, mask: Tensor | None = None, *, k: int) -> tuple[Tensor, Tensor]:
         """Returns the k best tag sequences, best first: tags (k, *mask.shape) and scores (k, B).
 
@@ -205,7 +193,7 @@ class ChainHead(nn.Module, ABC):
         *,
         cost: str | Cost,
         candidates: int = CANDIDATES,
-        samples: int = SAMPLES,
+        num_samples: int = SAMPLES,
         temperature: float = 1.0,
         generator: torch.Generator | None = None,
     ) -> tuple[Tensor, Tensor]:
@@ -224,18 +212,18 @@ class ChainHead(nn.Module, ABC):
         Args:
             cost: ℓ: a name such as "edit", or a `Cost`. "span-f1" and "token-f1" need tag names: `SpanF1(names)`.
             candidates: k.
-            samples: number of samples from p; 0 restricts p to the k best.
+            num_samples: S, number of samples from p; 0 restricts p to the k best.
             temperature: above 1 flattens p, below 1 sharpens it.
             generator: random number generator on the device of `emissions`; None draws the same samples in every call.
 
         Raises:
             ValueError: if an option is out of range, or the cost does not fit the tags.
 
-        Time: `kbest`, plus O(L·B·|Y|·(|Y| + samples)), plus the cost of k·(k + samples) pairs of each sequence.
+        Time: `kbest`, plus O(L·B·|Y|·(|Y| + S)), plus the cost of k·(k + S) pairs of each sequence.
         """
         resolved = cost_for_tags(cost, self.num_tags)
         batch = self._to_batch(emissions, None, mask)
-        options = check_risk_options(candidates, samples, temperature)
+        options = check_risk_options(candidates, num_samples, temperature)
         chain = self.chain(batch.emissions)
         tags, risk = minimum_risk(
             batch.emissions, chain, batch.sites, resolved, allowed=self._allowed, generator=generator, **options
@@ -352,12 +340,6 @@ class ChainHead(nn.Module, ABC):
         return tensor.transpose(-1, -2) if self.batch_first else tensor
 
 
-def check_reduction(reduction: str) -> None:
-    """Raises ValueError if `reduction` is not one of `REDUCTIONS`."""
-    if reduction not in REDUCTIONS:
-        raise ValueError(f"invalid reduction: {reduction}; choose one of {', '.join(REDUCTIONS)}")
-
-
 def reduce_losses(losses: Tensor, sites: Sites, reduction: str) -> Tensor:
     """Reduces losses (B,) as torchcrf does: over sequences, or over tags with "token_mean"."""
     if reduction == "none":
@@ -384,11 +366,3 @@ def cost_for_tags(cost: str | Cost, num_tags: int) -> Cost:
     resolved = resolve_cost(cost)
     resolved.check(num_tags)
     return resolved
-
-
-def check_positive_int(name: str, number: int, advice: str) -> int:
-    """Returns `number`; raises ValueError unless it is a positive integer."""
-    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-        got = repr(number) if isinstance(number, int | float) else type(number).__name__
-        raise ValueError(complaint(name, "be a positive integer", got, advice))
-    return number

@@ -1,11 +1,9 @@
 """Linear-chain conditional random field."""
 
-from typing import ClassVar
-
 from torch import Tensor
 
 from linearcore.heads._chain import ChainHead
-from linearcore.kernels import crf_losses, posterior
+from linearcore.kernels import crf_losses, fused_kernels_for, posterior
 from linearcore.structures import Sites
 
 
@@ -39,7 +37,9 @@ class ChainCRF(ChainHead):
     `log_partition`).
     """
 
-    may_underflow: ClassVar[bool] = True
+    @property
+    def may_underflow(self) -> bool:
+        return fused_kernels_for(self.start_transitions) is None
 
     def _losses(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
         return crf_losses(emissions, self.chain(emissions), tags, sites)

@@ -1,26 +1,39 @@
 """Linear-core loss for sequence tagging."""
 
 import math
-from numbers import Real
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from linearcore._checks import complaint, positive
+from linearcore._checks import positive
+from linearcore._torch import can_read, has_forward_mode, is_on_host, is_traced
+from linearcore._typing import compute_dtype
 from linearcore.forms import Form, Labels, row_losses, tensor_attributes
+from linearcore.heads._arguments import check_positive_int, check_reduction, check_unary
+from linearcore.heads._batch import Batch, check_shapes
 from linearcore.heads._candidates import CANDIDATES, candidate_losses
-from linearcore.heads._chain import ChainHead, check_positive_int, check_reduction, cost_for_tags
-from linearcore.heads._sampled import Edges, Neighbours, edge_scores, num_candidates, unpack_projection
-from linearcore.kernels import can_compile_local, local_scores, low_rank_scores, resolve_backend
-from linearcore.losses import DEFAULT_SURROGATE, check_form, class_scores
-from linearcore.proposals import Proposal, check_num_samples
+from linearcore.heads._chain import cost_for_tags
+from linearcore.heads._linear import Layer, emissions_dtype, low_rank_layer
+from linearcore.heads._sampled import Neighbours
+from linearcore.heads._sampled_chain import SampledChain
+from linearcore.kernels import (
+    LocalCall,
+    LossCode,
+    can_compile_local,
+    fused_local,
+    local_kernels,
+    local_scores,
+    low_rank_scores,
+    resolve_backend,
+)
+from linearcore.losses import DEFAULT_SURROGATE, check_form, linear_row_loss
 from linearcore.proposals.sequences import SequenceProposal
 from linearcore.structured import structured_loss
-from linearcore.structures import Constraints, Cost, Sites
+from linearcore.structures import Chain, Constraints, Cost, Sites
 from linearcore.surrogates import Surrogate
 
 
-class LinearCoreChain(ChainHead):
+class LinearCoreChain(SampledChain):
     """Margin loss over all sequences that differ from the true one in one tag. Time O(L·|Y|); a CRF needs O(L·|Y|²).
 
         loss = Σ_j form(s_j, y_j),          s_j(v) = h(x, y with y_j → v)
@@ -83,95 +96,117 @@ class LinearCoreChain(ChainHead):
         self.surrogate = surrogate
         self.form = check_form(form, normalize, surrogate)
         self.cost = cost_for_tags(cost, num_tags)
-        self.unary = _check_unary(unary)
+        self.unary = check_unary(unary)
+        self._known_code: tuple[Form | None, Surrogate | None, LossCode | None] = None, None, None
 
     def extra_repr(self) -> str:
         extra = f", unary={self.unary:g}" if self.unary else ""
         return f"{super().extra_repr()}, surrogate={self.surrogate}, form={self.form}{extra}"
 
     def _losses(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
+        parameters = self._factors_like(emissions) if self._is_factored else tuple(self.chain(emissions))
+        code = self.form.loss_code(self.surrogate)
+        if code is not None and not self._is_factored and can_compile_local(emissions, Chain(*parameters)):
+            backend = "compiled"
+        else:
+            backend = resolve_backend("auto", (emissions, *parameters), tensor_attributes(self.form, self.surrogate))
+        dtype = _autocast_dtype(emissions)
+        kernels = local_kernels(emissions, *parameters) if backend == "fused" and code is not None else None
+        if kernels is None or code is None:
+            losses = self._site_losses(emissions, parameters, tags, sites, dtype, backend)
+        else:
+
+            def reference(emissions: Tensor, *parameters: Tensor) -> Tensor:
+                losses = self._site_losses(emissions, parameters, tags, sites, dtype, "reference")
+                return losses.masked_fill(~sites.mask, 0.0)
+
+            call = LocalCall(kernels, code, self.unary, tags, sites.mask, False, "sites", False, reference, dtype)
+            losses = fused_local(call, emissions, *parameters)
+        return self._sum_sites(losses, tags, sites)
+
+    def _fused_loss(self, emissions: Tensor, tags: Tensor, mask: Tensor | None, reduction: str) -> Tensor | None:
+        check_shapes(self.num_tags, emissions, tags, mask)
+        code, check_values = self._code, self.validate and can_read(emissions)
+        if code is None or not self._weights_are_equal or (check_values and self.constraints is not None):
+            return None
+        parameters: tuple[Tensor, ...]
         if self._is_factored:
+            parameters = self.start_transitions, self.transitions_from, self.transitions_to, self.end_transitions
+        elif self.rank is None and self.constraints is None:
+            parameters = self.start_transitions, self.transitions, self.end_transitions
+        else:
+            parameters = tuple(self.chain())
+        if parameters[0].dtype != torch.float32 or tags.device != emissions.device or is_traced() or has_forward_mode():
+            return None
+        kernels = local_kernels(emissions, *parameters)
+        if kernels is None:
+            return None
+        dtype = _autocast_dtype(emissions)
+
+        def reference(emissions: Tensor, *parameters: Tensor) -> Tensor:
+            batch = self._to_batch(emissions, tags, mask)
+            losses = self._site_losses(batch.emissions, parameters, *batch.loss_inputs[1:], dtype, "reference")
+            return self._reduce(self._sum_sites(losses, *batch.loss_inputs[1:]), batch, reduction, emissions.dtype)
+
+        call = LocalCall(
+            kernels, code, self.unary, tags.long(), None if mask is None else mask.bool(), self.batch_first, reduction,
+            check_values and self.strict_mask, reference, dtype,
+        )  # fmt: skip
+        loss = fused_local(call, emissions, *parameters)
+        # Faults make the loss NaN. It is read after the launch, so the device does not wait.
+        check_values = check_values or is_on_host(emissions)
+        if check_values and (loss.isnan().any() if reduction == "none" else math.isnan(loss.item())):
+            self._to_batch(emissions, tags, mask)  # Raises, unless the scores are NaN.
+        return loss
+
+    def _site_losses(
+        self, emissions: Tensor, parameters: tuple[Tensor, ...], tags: Tensor, sites: Sites, dtype: torch.dtype, backend: str
+    ) -> Tensor:
+        """Returns the loss (L, B) of each position, undefined where masked.
+
+        `parameters` are a chain, or its factors, whose product is rounded to `dtype`.
+        """
+        if backend != "compiled":
             emissions = sites.zero_masked(emissions)
-            scores = self._low_rank_scores(emissions, tags, sites, _autocast_dtype(emissions))
-            backend = resolve_backend("auto", (emissions, scores), tensor_attributes(self.form, self.surrogate))
+        if len(parameters) == 4:
+            start, *factors, end = parameters
+            with torch.autocast(emissions.device.type, enabled=False):
+                scores = low_rank_scores(emissions, start, (factors[0], factors[1]), end, tags, sites, dtype)
             losses = self._row_losses(scores, tags, backend)
         else:
-            chain = self.chain(emissions)
-            if self.form.loss_code(self.surrogate) is not None and can_compile_local(emissions, chain):
-                backend = "compiled"
-            else:
-                backend = resolve_backend("auto", (emissions, *chain), tensor_attributes(self.form, self.surrogate))
-                emissions = sites.zero_masked(emissions)
-            losses = self.form.local_losses(self.surrogate, emissions, chain, tags, sites, backend)
+            losses = self.form.local_losses(self.surrogate, emissions, Chain(*parameters), tags, sites, backend)
         if self.unary:
             # In the user's layout, which is contiguous, to avoid a copy.
             parts = sites.zero_masked(emissions), tags
             rows, labels = (part.transpose(0, 1) if self.batch_first else part for part in parts)
             losses = self._mix(losses, self._to_user_layout(self._row_losses(rows, labels, backend)))
-        return self._sum_sites(losses, tags, sites)
+        return losses
+
+    def _projected(self, layer: Layer, batch: Batch, reduction: str, chunk_bytes: int | None) -> Tensor:
+        if not self._is_factored:
+            return super()._projected(layer, batch, reduction, chunk_bytes)
+        states, weight, bias = layer
+        _, tags, sites = batch.loss_inputs
+        dtype = emissions_dtype(states)
+
+        def finish(losses: Tensor) -> Tensor:
+            return self._reduce(self._sum_sites(losses.view(tags.shape), tags, sites), batch, reduction, dtype)
+
+        def loss_of(rows: Layer) -> Tensor:
+            return linear_row_loss(
+                rows, tags.reshape(-1), finish, form=self.form, surrogate=self.surrogate, is_scalar=reduction != "none",
+                chunk_bytes=chunk_bytes,
+            )  # fmt: skip
+
+        local = loss_of(low_rank_layer(layer, self._edges(), Neighbours.of(tags, sites), sites))
+        if not self.unary:
+            return local
+        return self._mix(local, loss_of((sites.zero_masked(states).flatten(0, 1), weight, bias)))
 
     def _row_losses(self, scores: Tensor, tags: Tensor, backend: str) -> Tensor:
         """Applies the form to rows of scores (…, |Y|) with labels `tags` (…). Returns losses in the shape of `tags`."""
         rows, labels = scores.reshape(-1, self.num_tags), Labels(tags.reshape(-1))
         return row_losses(self.form, self.surrogate, rows, labels, backend).view(tags.shape)
-
-    def sampled_loss(
-        self,
-        hidden: Tensor,
-        projection: nn.Linear | tuple[Tensor, Tensor | None] | Tensor,
-        tags: Tensor,
-        mask: Tensor | None = None,
-        *,
-        proposal: Proposal,
-        num_samples: int,
-        reduction: str = "token_mean",
-        sparse: bool = False,
-        generator: torch.Generator | None = None,
-    ) -> Tensor:
-        """Estimates `loss` for emissions = projection(hidden) from a few sampled candidates at each position.
-
-        The forward pass allocates no tensor of size |Y|. With `sparse` the gradients are sparse too, so the time of a step
-        with `optim.SparseAdamW`, torch.optim.SGD or SparseAdam does not depend on the number of tags. `pairwise` is unbiased
-        for the loss over all candidates, gradients included. `logodds` has a bias of O(1/num_samples), less with
-        `proposals.InBatch`. `centered` needs all candidates and raises ValueError.
-
-        Args:
-            hidden: (L, B, d), or (B, L, d) with `batch_first`.
-            projection: the nn.Linear that computes the emissions, or its (weight, bias).
-            tags, mask: as in `loss`.
-            proposal: distribution of the candidates; see `linearcore.proposals`.
-            num_samples: K, samples per position, or for the whole batch if the proposal shares them.
-            reduction: as in `loss`.
-            sparse: sparse gradients for the projection and the head's parameters. Use an optimiser that supports them.
-            generator: random number generator on the device of `hidden`; None for torch's default.
-
-        Time and memory O(L·B·K·(d + r)), for any number of tags.
-        """
-        check_reduction(reduction)
-        check_num_samples(num_samples)
-        if not isinstance(proposal, Proposal):
-            advice = "for example linearcore.proposals.Uniform()"
-            raise TypeError(complaint("proposal", "be a `Proposal`", type(proposal).__name__, advice))
-        batch = self._to_batch(hidden, tags, mask, is_hidden=True)
-        states, tags, sites = batch.loss_inputs
-        weight, bias = unpack_projection(projection, self.num_tags, states.shape[-1])
-        states = sites.zero_masked(states)
-        rows, labels = states.reshape(-1, states.shape[-1]), tags.reshape(-1)
-        candidates = proposal.candidates(labels, self.num_tags, num_samples, generator)
-        if not sites.is_full:  # Masked positions have no competing tags.
-            log_weight = candidates.log_weight.masked_fill(~sites.mask.reshape(-1, 1), -math.inf)
-            candidates = candidates._replace(log_weight=log_weight)
-        neighbours = Neighbours.of(tags, sites)
-        unary = class_scores(rows, weight, bias, labels, candidates.index, sparse=sparse)
-        edges = edge_scores(self._edges(), neighbours, labels, candidates.index, unary[0].dtype, sparse=sparse)
-        scores = unary[0] + edges[0].squeeze(-1), unary[1] + edges[1]
-        number = num_candidates(self._edges(), neighbours) if self.form.is_mean else self.num_tags
-        losses = self.form.sampled_losses(self.surrogate, *scores, candidates.log_weight, number)
-        if self.unary:
-            unary_losses = self.form.sampled_losses(self.surrogate, *unary, candidates.log_weight, self.num_tags)
-            losses = self._mix(losses, unary_losses)
-        losses = losses.view(tags.shape)
-        return self._reduce(self._sum_sites(losses, tags, sites), batch, reduction, hidden.dtype)
 
     def candidate_loss(
         self,
@@ -258,21 +293,19 @@ class LinearCoreChain(ChainHead):
         )  # fmt: skip
         return self._reduce(losses, batch, reduction, emissions.dtype)
 
-    def _edges(self) -> Edges:
-        factors = None if self.rank is None else (self.transitions_from, self.transitions_to)
-        matrix = self.transitions if self.rank is None else None
-        return Edges(self.start_transitions, self.end_transitions, matrix, factors, self._allowed)
-
     def _mix(self, local: Tensor, unary: Tensor) -> Tensor:
         """Returns (1 − w)·local + w·unary. Not torch.lerp, which gives NaN for two infinite losses."""
         return torch.add((1 - self.unary) * local, unary, alpha=self.unary)
 
-    def _sum_sites(self, losses: Tensor, tags: Tensor, sites: Sites) -> Tensor:
-        """Sums the losses (L, B) of unmasked positions to (B,), weighted by the cost."""
-        losses = losses if sites.is_full else losses.masked_fill(~sites.mask, 0.0)
-        if not (self.cost.is_constant or self.cost.is_error_fraction):
-            losses = losses * self.cost.site_weight(tags, losses.dtype)
-        return losses.sum(0)
+    @property
+    def _code(self) -> LossCode | None:
+        """The loss for the kernels; None if they do not implement it. Computed once for each pair of form and surrogate."""
+        form, surrogate, code = self._known_code
+        if form is not self.form or surrogate is not self.surrogate:
+            has_tensors = len(tensor_attributes(self.form, self.surrogate)) > 0
+            code = None if has_tensors else self.form.loss_code(self.surrogate)
+            self._known_code = self.form, self.surrogate, code
+        return code
 
     @property
     def _is_factored(self) -> bool:
@@ -283,15 +316,14 @@ class LinearCoreChain(ChainHead):
         if not self._is_factored:
             chain = self.chain(emissions)
             return local_scores(emissions, chain, tags, sites, resolve_backend("auto", (emissions, *chain)))
-        return self._low_rank_scores(emissions, tags, sites, emissions.dtype)
-
-    def _low_rank_scores(self, emissions: Tensor, tags: Tensor, sites: Sites, dtype: torch.dtype) -> Tensor:
-        start, left, right, end = (
-            part.to(emissions.dtype)
-            for part in (self.start_transitions, self.transitions_from, self.transitions_to, self.end_transitions)
-        )
+        start, source, target, end = self._factors_like(emissions)
         with torch.autocast(emissions.device.type, enabled=False):
-            return low_rank_scores(emissions, start, (left, right), end, tags, sites, dtype)
+            return low_rank_scores(emissions, start, (source, target), end, tags, sites)
+
+    def _factors_like(self, emissions: Tensor) -> tuple[Tensor, ...]:
+        """Returns start, the two factors and end in the dtype of `emissions`."""
+        parameters = self.start_transitions, self.transitions_from, self.transitions_to, self.end_transitions
+        return tuple(parameter.to(emissions.dtype) for parameter in parameters)
 
     def _confidence(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
         """Returns `surrogate.posterior` of the margin at each position, given the neighbouring tags.
@@ -303,16 +335,9 @@ class LinearCoreChain(ChainHead):
         return self.surrogate.posterior(margin.clamp(-1e30, 1e30))
 
 
-def _check_unary(unary: float) -> float:
-    if isinstance(unary, Real) and not isinstance(unary, bool) and 0 <= unary < 1:
-        return float(unary)
-    advice = "pass the weight of the loss on the emissions alone, for example 0.5"
-    raise ValueError(complaint("unary", "be a number in [0, 1)", repr(unary), advice))
-
-
 def _autocast_dtype(emissions: Tensor) -> torch.dtype:
-    """Returns autocast's dtype for products of float32 tensors if it is enabled, else the dtype of `emissions`."""
-    device = emissions.device.type
-    if emissions.dtype == torch.float32 and torch.is_autocast_enabled(device):
+    """Returns autocast's dtype for products of float32 tensors if it is enabled, else the dtype of the computation."""
+    device, dtype = emissions.device.type, compute_dtype(emissions)
+    if dtype == torch.float32 and torch.is_autocast_enabled(device):
         return torch.get_autocast_dtype(device)
-    return emissions.dtype
+    return dtype

@@ -18,18 +18,18 @@ class RiskOptions(TypedDict):
     """Options of `minimum_risk`."""
 
     candidates: int
-    samples: int
+    num_samples: int
     temperature: float
 
 
-def check_risk_options(candidates: int, samples: int, temperature: float) -> RiskOptions:
+def check_risk_options(candidates: int, num_samples: int, temperature: float) -> RiskOptions:
     """Returns the options; raises ValueError if one is out of range."""
-    for name, number, least in (("candidates", candidates, 1), ("samples", samples, 0)):
+    for name, number, least in (("candidates", candidates, 1), ("num_samples", num_samples, 0)):
         if not isinstance(number, int) or isinstance(number, bool) or number < least:
             advice = f"pass a number of sequences, for example {CANDIDATES}"
             raise ValueError(complaint(name, f"be an integer of at least {least}", repr(number), advice))
-    advice = "for example 1.0"
-    return {"candidates": candidates, "samples": samples, "temperature": positive("temperature", temperature, advice)}
+    temperature = positive("temperature", temperature, "for example 1.0")
+    return {"candidates": candidates, "num_samples": num_samples, "temperature": temperature}
 
 
 def minimum_risk(
@@ -40,7 +40,7 @@ def minimum_risk(
     *,
     allowed: Chain | None,
     candidates: int,
-    samples: int,
+    num_samples: int,
     temperature: float,
     generator: torch.Generator | None,
 ) -> tuple[Tensor, Tensor]:
@@ -64,10 +64,10 @@ def minimum_risk(
     else:  # Much faster with many tags.
         best, scores = (part.unsqueeze(0) for part in viterbi(emissions, chain, sites))
     drawn = None
-    if samples:
+    if num_samples:
         if generator is None:  # The same samples in every call.
             generator = torch.Generator(emissions.device).manual_seed(0)
-        drawn, _ = sample_chain(emissions, chain, sites, samples, generator, is_shared=True)
+        drawn, _ = sample_chain(emissions, chain, sites, num_samples, generator, is_shared=True)
     others = most_correct.unsqueeze(0)
     tags, risk = consensus(best, scores - normalizer, sites.mask, cost, others=others, drawn=drawn, marginals=marginals)
     return _finish(tags, risk.to(emissions.dtype), log_z)

@@ -1,14 +1,28 @@
 """Local scores of sampled candidates from hidden states, without any tensor of size |Y|."""
 
 import math
+from types import ModuleType
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from linearcore._checks import complaint
-from linearcore.kernels import entries
+from linearcore.forms import Form, tensor_attributes
+from linearcore.heads._batch import IGNORED_TAG
+from linearcore.kernels import (
+    EdgeFactors,
+    SampledRows,
+    can_compile_sampled,
+    entries,
+    resolve_backend,
+    sampled_kernels,
+    sampled_rows,
+)
+from linearcore.losses import class_scores, product_dtype, sampling_variance
+from linearcore.proposals import Candidates, mask_targets
 from linearcore.structures import Sites
+from linearcore.surrogates import Surrogate
 
 #: Two tensors, for example values (N, 1) of the true tags and (N, K) of the candidates.
 Pair = tuple[Tensor, Tensor]
@@ -49,6 +63,151 @@ class Edges(NamedTuple):
     transitions: Tensor | None
     factors: tuple[Tensor, Tensor] | None
     allowed: tuple[Tensor, Tensor, Tensor] | None
+
+
+class SampledSites(NamedTuple):
+    """The positions of a batch and their candidates, the arguments of `SiteLoss`.
+
+    Attributes:
+        hidden: (L·B, d), finite where masked.
+        projection: weight (|Y|, d) and bias (|Y|,) or None.
+        tags: (L, B) in [0, |Y|).
+        sites: positions of the tags and their neighbours.
+        samples: candidates for L·B rows.
+        has_targets: whether they may have the true tags among them, see `Proposal.shared_samples`.
+    """
+
+    hidden: Tensor
+    projection: tuple[Tensor, Tensor | None]
+    tags: Tensor
+    sites: Sites
+    samples: Candidates
+    has_targets: bool
+
+
+class SiteLoss(NamedTuple):
+    """What the loss of a position is, for sampled candidates.
+
+    Attributes:
+        form, surrogate: form and φ.
+        unary: weight of a second loss without transitions, start and end scores.
+        edges: parameters of the chain.
+        sparse: sparse gradients for the parameters.
+    """
+
+    form: Form
+    surrogate: Surrogate
+    unary: float
+    edges: Edges
+    sparse: bool
+
+    def losses(
+        self,
+        hidden: Tensor,
+        projection: tuple[Tensor, Tensor | None],
+        tags: Tensor,
+        sites: Sites,
+        samples: Candidates,
+        has_targets: bool,
+    ) -> Tensor:
+        """Returns the losses (L·B,) of all positions; arbitrary where masked. Arguments: those of `SampledSites`."""
+        kernels = self._kernels(hidden, projection, samples)
+        if kernels is None:
+            return self._reference(hidden, projection, tags, sites, samples, has_targets)
+        weight, bias = projection
+        code, factors = self.form.sampled_code(self.surrogate), self.edges.factors
+        assert code is not None and factors is not None
+        target, neighbours = tags.reshape(-1).contiguous(), None
+        if not sites.is_full:
+            target = tags.masked_fill(~sites.mask, IGNORED_TAG).reshape(-1)
+            before, after, *ends = Neighbours.of(tags, sites)
+            neighbours = before, after, ends[0].view(-1).to(torch.uint8), ends[1].view(-1).to(torch.uint8)
+        rows = SampledRows(
+            code, weight, bias, EdgeFactors(self.edges.start, self.edges.end, *factors), target,
+            samples.index.long().view(-1), samples.log_weight.expand(len(target), -1), neighbours, tags.shape[1],
+            self.unary, IGNORED_TAG,
+        )  # fmt: skip
+
+        def reference(hidden: Tensor, weight: Tensor, bias: Tensor | None, *edges: Tensor) -> Tensor:
+            start, end, sources, targets = edges
+            loss = self._replace(edges=self.edges._replace(start=start, end=end, factors=(sources, targets)))
+            return loss._reference(hidden, (weight, bias), tags, sites, samples, has_targets)
+
+        return sampled_rows(hidden, rows, kernels, reference, sparse=self.sparse, dtype=product_dtype(hidden))
+
+    def _kernels(self, hidden: Tensor, projection: tuple[Tensor, Tensor | None], samples: Candidates) -> ModuleType | None:
+        """Returns the kernels for the loss, or None. They need shared candidates and low-rank transitions, unconstrained."""
+        edges, code = self.edges, self.form.sampled_code(self.surrogate)
+        if code is None or edges.factors is None or edges.allowed is not None or len(samples.index) != 1:
+            return None
+        parameters = edges.start, edges.end, *edges.factors
+        if not all(part.is_contiguous() for part in parameters):
+            return None
+        tensors = [tensor for tensor in (hidden, *projection, *parameters) if tensor is not None]
+        can_compile = can_compile_sampled(hidden, (*projection, *parameters))
+        can_fuse = all(part.dtype == torch.float32 for part in parameters)
+        others = samples.log_weight, *tensor_attributes(self.form, self.surrogate)
+        backend = resolve_backend("auto", tensors, others, can_fuse=can_fuse, can_compile=can_compile)
+        return sampled_kernels(backend, *tensors)
+
+    def _reference(
+        self,
+        hidden: Tensor,
+        projection: tuple[Tensor, Tensor | None],
+        tags: Tensor,
+        sites: Sites,
+        samples: Candidates,
+        has_targets: bool,
+    ) -> Tensor:
+        log_weight, terms = self._terms(hidden, projection, tags, sites, samples, has_targets)
+        losses = [
+            self.form.sampled_losses(self.surrogate, *scores, log_weight, number) * factor
+            for scores, number, factor in terms
+        ]
+        return losses[0] if len(losses) == 1 else losses[0] + losses[1]
+
+    @torch.no_grad()
+    def influences(
+        self,
+        hidden: Tensor,
+        projection: tuple[Tensor, Tensor | None],
+        tags: Tensor,
+        sites: Sites,
+        samples: Candidates,
+        has_targets: bool,
+    ) -> tuple[Tensor, Tensor]:
+        """Returns what the candidates contribute to the losses, to first order, (L·B, K), 0 where masked; log weights."""
+        log_weight, terms = self._terms(hidden, projection, tags, sites, samples, has_targets)
+        parts = [
+            self.form.sampled_influences(self.surrogate, *scores, log_weight, number) * factor
+            for scores, number, factor in terms
+        ]
+        return torch.stack(parts).sum(0).masked_fill(~sites.mask.reshape(-1, 1), 0.0), log_weight
+
+    def _terms(
+        self,
+        hidden: Tensor,
+        projection: tuple[Tensor, Tensor | None],
+        tags: Tensor,
+        sites: Sites,
+        samples: Candidates,
+        has_targets: bool,
+    ) -> tuple[Tensor, list[tuple[Pair, int | Tensor, float]]]:
+        """Returns the log weights, and for each term of the loss its scores, its number of classes and its factor."""
+        labels, neighbours = tags.reshape(-1), Neighbours.of(tags, sites)
+        candidates = mask_targets(samples, labels) if has_targets else samples
+        log_weight = candidates.log_weight
+        if not sites.is_full:  # Masked positions have no competing tags.
+            log_weight = log_weight.masked_fill(~sites.mask.reshape(-1, 1), -math.inf)
+        unary = class_scores(hidden, *projection, labels, candidates.index, sparse=self.sparse)
+        edges = edge_scores(self.edges, neighbours, labels, candidates.index, unary[0].dtype, sparse=self.sparse)
+        scores = unary[0] + edges[0].squeeze(-1), unary[1] + edges[1]
+        num_tags = len(self.edges.start)
+        number = num_candidates(self.edges, neighbours) if self.form.is_mean else num_tags
+        terms: list[tuple[Pair, int | Tensor, float]] = [(scores, number, 1 - self.unary)]
+        if self.unary:
+            terms.append((unary, num_tags, self.unary))
+        return log_weight, terms
 
 
 def edge_scores(
@@ -120,6 +279,22 @@ def _is_allowed(allowed: tuple[Tensor, Tensor, Tensor], neighbours: Neighbours, 
     before, after = neighbours.before.unsqueeze(-1), neighbours.after.unsqueeze(-1)
     is_allowed = torch.where(neighbours.is_first, may_start[candidates], may_follow[before, candidates])
     return is_allowed & torch.where(neighbours.is_last, may_end[candidates], may_follow[candidates, after])
+
+
+def reduced_variance(parts: Tensor, sites: Sites, reduction: str, *, is_shared: bool) -> Tensor:
+    """Returns the variance of the reduced loss over the samples.
+
+    Args:
+        parts: (L, B, K), what the samples contribute to the weighted losses of the positions.
+        sites: positions of the tags.
+        reduction: as in `LinearCoreChain.loss`.
+        is_shared: all positions have the same samples.
+    """
+    dimensions = 0 if reduction == "none" else (0, 1)
+    variance = sampling_variance(parts.sum(dimensions)) if is_shared else sampling_variance(parts).sum(dimensions)
+    if reduction == "mean":
+        return variance / parts.shape[1] ** 2
+    return variance / sites.mask.sum().square() if reduction == "token_mean" else variance
 
 
 def num_candidates(edges: Edges, neighbours: Neighbours) -> int | Tensor:

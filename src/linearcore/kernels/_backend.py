@@ -26,17 +26,20 @@ def resolve_backend(
     *,
     can_fuse: bool = True,
     can_compile: bool = False,
+    can_trace: bool = False,
 ) -> str:
     """Returns "reference", "eager", "compiled" or "fused".
 
-    "auto" chooses the fastest backend that works. It is the reference under torch.compile, which fuses the reference
-    better than blocks, under torch.func transforms, in forward-mode differentiation, and for gradients of `others`.
+    "auto" chooses the fastest backend that works. It is the reference under torch.func transforms, in forward-mode
+    differentiation, for gradients of `others`, and under torch.compile, which fuses the reference better than blocks, unless
+    it can call fused kernels.
 
     Args:
         backend: the choice of the user.
         scores: inputs that every backend differentiates.
         others: inputs that only the reference differentiates.
         can_fuse: whether the loss has fused kernels.
+        can_trace: whether the fused kernels are operators that torch.compile, which runs now, can call.
         can_compile: whether the compiled kernels support the loss and the scores.
 
     Raises:
@@ -47,8 +50,10 @@ def resolve_backend(
         return backend
     needs_reference = any(map(is_differentiated, others))
     if backend == "auto":
-        if needs_reference or is_traced() or any(map(_has_tangent, scores)):
+        if needs_reference or any(map(_has_tangent, scores)):
             return "reference"
+        if is_traced():
+            return "fused" if can_trace else "reference"
         if can_fuse and fused_kernels_for(*scores):
             return "fused"
         return "compiled" if can_compile else "eager"
@@ -61,10 +66,10 @@ def resolve_backend(
             "float32 or float64, on a CPU, outside torch.compile and torch.func, and are built by a C compiler"
         )
         raise ValueError(complaint("backend", "have compiled kernels for this loss and these scores", repr(backend), advice))
-    if backend == "fused" and not (can_fuse and fused_kernels_for(*scores)):
+    if backend == "fused" and not can_trace and not (can_fuse and fused_kernels_for(*scores)):
         advice = (
-            'use backend="auto"; fused kernels are for the log-odds of class indices without label smoothing, in float32 or '
-            "narrower, on a CUDA device with triton, and outside torch.compile"
+            'use backend="auto"; fused kernels are for class indices without label smoothing, built-in forms and '
+            "surrogates, in float32 or half precision, on a CUDA device with triton"
         )
         raise ValueError(complaint("backend", "have fused kernels for this loss and device", repr(backend), advice))
     return backend

@@ -16,9 +16,10 @@ def fused_kernels_for(*tensors: Tensor) -> ModuleType | None:
     It requires CUDA tensors in float32 or half precision, and an installed triton. With TRITON_INTERPRET=1 in the
     environment it also runs on the CPU, slowly, which the tests use.
     """
-    if not all(tensor.is_cuda or _is_interpreted() for tensor in tensors) or torch.compiler.is_compiling():
-        return None
-    return _module() if all(tensor.dtype in _DTYPES for tensor in tensors) else None
+    for tensor in tensors:
+        if not (tensor.is_cuda or _is_interpreted()) or tensor.dtype not in _DTYPES:
+            return None
+    return None if torch.compiler.is_compiling() else _module()
 
 
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16)

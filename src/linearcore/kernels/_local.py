@@ -5,7 +5,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from linearcore.kernels._fused import fused_kernels_for
 from linearcore.structures import Chain, Sites
 
 
@@ -22,7 +21,7 @@ def local_scores(emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites, ba
         chain: start, transition and end scores.
         tags: (L, B) in [0, |Y|), arbitrary where masked.
         sites: positions of the tags and their neighbours. The result is arbitrary at masked positions.
-        backend: "reference", "eager" (in place, with a custom backward pass) or "fused".
+        backend: "reference", or any other: in place, with a custom backward pass.
 
     Time O(L·B·|Y|) forward, and O(|Y|²) more in the backward pass for the dense gradient of the transitions. Memory: the
     result and one temporary of the same size.
@@ -32,13 +31,8 @@ def local_scores(emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites, ba
         left = torch.where(sites.is_first.unsqueeze(-1), chain.start, chain.transitions[before])
         right = torch.where(sites.is_last.unsqueeze(-1), chain.end, chain.transitions.t()[after])
         return emissions + left + right
-    scores: Tensor = _LocalScores.apply(emissions, *chain, *neighbour_tags(tags, sites), backend == "fused")  # type: ignore[no-untyped-call]
+    scores: Tensor = _LocalScores.apply(emissions, *chain, sites.before(tags), sites.after(tags), *_edges(sites))  # type: ignore[no-untyped-call]
     return scores
-
-
-def neighbour_tags(tags: Tensor, sites: Sites) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Returns the previous and next tags (L, B), and the rows (B,) of (L·B) of first and last tags."""
-    return sites.before(tags), sites.after(tags), *_edges(sites)
 
 
 def low_rank_scores(
@@ -89,12 +83,9 @@ class _LocalScores(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, emissions: Tensor, start: Tensor, transitions: Tensor, end: Tensor,
-        before: Tensor, after: Tensor, first: Tensor, last: Tensor, is_fused: bool,
+        before: Tensor, after: Tensor, first: Tensor, last: Tensor,
     ) -> Tensor:  # fmt: skip
         ctx.save_for_backward(before, after, first, last)
-        fused = fused_kernels_for(emissions, transitions) if is_fused else None
-        if fused is not None:
-            return fused.local_scores(emissions, (start, transitions, end), (before, after, first, last))  # type: ignore[no-any-return]
         rows = emissions.reshape(-1, emissions.shape[-1])
         scores = transitions.index_select(0, before.reshape(-1)).add_(rows)
         # First positions have no previous tag: overwrite the rows that were looked up.
@@ -118,4 +109,4 @@ class _LocalScores(torch.autograd.Function):
             # From a contiguous copy: adding rows to a transposed matrix takes twice as long.
             transitions.index_add_(1, after, rows.t().contiguous())
             transitions.index_add_(1, after.index_select(0, last), ends.t(), alpha=-1)
-        return grad_output, starts.sum(0), transitions, ends.sum(0), None, None, None, None, None
+        return grad_output, starts.sum(0), transitions, ends.sum(0), None, None, None, None

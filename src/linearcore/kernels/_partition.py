@@ -4,23 +4,21 @@ If underflow could change the result by more than rounding error, the recursion 
 """
 
 import math
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from linearcore._torch import is_on_host, is_traced, is_transformed, linear, packed_linear
+from linearcore._torch import is_on_host, is_traced, is_transformed
 from linearcore.kernels._backend import compute_gradients, resolve_backend
 from linearcore.kernels._fused import fused_kernels_for
+from linearcore.kernels._fused_crf import fused_crf
 from linearcore.kernels._precision import full_precision
+from linearcore.kernels._rescaled import ForwardBackward, forward_backward, marginal_gradients
 from linearcore.kernels.compiled import can_compile_crf, compiled_crf
 from linearcore.structures import Chain, Sites, path_score
-
-#: Above this batch size cuBLAS is as fast as the Triton kernel.
-MAX_FUSED_BATCH = 32
-#: With fewer products, packing the matrix does not pay off (measured with 1000 and 4000 columns).
-MIN_CALLS_TO_PACK = 20
 
 
 def log_partition(emissions: Tensor, chain: Chain, mask: Tensor, backend: str = "auto", *, is_full: bool = False) -> Tensor:
@@ -36,12 +34,13 @@ def log_partition(emissions: Tensor, chain: Chain, mask: Tensor, backend: str = 
         mask: (L, B) booleans; positions with False are skipped.
         backend: "reference" (broadcast logsumexp, differentiable any number of times), "eager" (matrix products with a
             custom backward pass), "compiled" (the same in C, for up to 256 tags; falls back to "eager" after underflow),
-            "fused" (in Triton, for small batches) or "auto".
+            "fused" (in Triton: up to 128 tags in the log domain with one launch, more as in "eager") or "auto".
         is_full: the caller knows that the mask is all True, which skips the masking.
 
     Time O(L·B·|Y|²). Memory: the reference saves L×B×|Y|² numbers for the backward pass; the other backends save three
     tensors of size L×B×|Y| and one of size |Y|×|Y|. After underflow the reference runs with checkpointing, B×|Y|² at a
-    time. The underflow check synchronises with the GPU. During CUDA graph capture it cannot, and log Z is NaN instead.
+    time. The underflow check of "eager" synchronises with the GPU; during CUDA graph capture it cannot, and log Z is NaN
+    instead. "fused" never synchronises: the kernels find the sequences that need the log domain.
     """
     if torch.compiler.is_exporting():
         return _log_domain(emissions, chain, mask)
@@ -61,14 +60,23 @@ def _log_partition(emissions: Tensor, chain: Chain, mask: Tensor, backend: str, 
         )
         if compiled is not None:
             return compiled
+    if chosen == "fused" and (kernels := _few_tag_kernels(emissions)):
+        sites = Sites.of(mask, is_full=is_full)
+        return fused_crf(kernels, emissions, chain, sites, None, lambda scores, parts: _log_domain(scores, parts, mask))
     values: Tensor = _Partition.apply(emissions, *chain, mask, is_full or _is_full(mask), chosen == "fused")  # type: ignore[no-untyped-call]
     return values
+
+
+def _few_tag_kernels(emissions: Tensor) -> ModuleType | None:
+    """Returns the fused kernels if they compute the whole recursion in one launch."""
+    kernels = fused_kernels_for(emissions)
+    return kernels if kernels is not None and 0 < emissions.shape[-1] <= kernels.MAX_TAGS else None
 
 
 def crf_losses(emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites) -> Tensor:
     """Returns log Z − h(x, tags) (B,), the negative log-likelihood; 0 for an empty sequence.
 
-    Arguments as in `log_partition` and `structures.path_score`. On a CPU both are computed in one call if possible.
+    Arguments as in `log_partition` and `structures.path_score`. Both are computed in one call if possible.
     """
 
     def reference(scores: Tensor, parts: Chain) -> Tensor:
@@ -78,6 +86,8 @@ def crf_losses(emissions: Tensor, chain: Chain, tags: Tensor, sites: Sites) -> T
         losses = compiled_crf(emissions, chain, None if sites.is_full else sites.mask, tags, reference)
         if losses is not None:
             return losses
+    if resolve_backend("auto", (emissions, *chain)) == "fused" and (kernels := _few_tag_kernels(emissions)):
+        return fused_crf(kernels, emissions, chain, sites, tags, reference)
     true_score = path_score(emissions, chain, tags, sites)
     return log_partition(emissions, chain, sites.mask, is_full=sites.is_full) - true_score
 
@@ -149,33 +159,8 @@ def _logsumexp(x: Tensor, dim: int) -> Tensor:
     return (total.log() + peak).masked_fill(all_masked, -math.inf).squeeze(dim)
 
 
-class _ForwardBackward(NamedTuple):
-    """State of the rescaled forward–backward recursion over |Y| tags and one initial state, before the first tag.
-
-        a_j = (a_{j−1} E) ⊙ x_j / z_j          b_{j−1} = ((b_j ⊙ x_j) Eᵀ) / z'_j
-
-    E = exp(transitions − column maxima), with one more row for the start scores. x_j = exp(emissions + column maxima),
-    divided by its maximum over tags. z and z' are such that the largest entry of each a and b is 1. The marginals are
-    P(y_j = v) = a_j(v) b_j(v) / n_j with n_j = a_j · b_j.
-
-    Attributes:
-        exp_transitions: (W, |Y|) E; W is |Y| + 1, padded with zero rows to a multiple of 8 for speed.
-        column_max: (|Y|,) the column maxima.
-        a, b: (L + 1, B, W); index 0 is the initial state.
-        z: (L, B, 1).
-        norm: (L + 1, B, 1) n.
-    """
-
-    exp_transitions: Tensor
-    column_max: Tensor
-    a: Tensor
-    b: Tensor
-    z: Tensor
-    norm: Tensor
-
-
 class _Partition(torch.autograd.Function):
-    """`log_partition` with the recursion of `_ForwardBackward`."""
+    """`log_partition` with the recursion of `ForwardBackward`."""
 
     @staticmethod
     def forward(
@@ -185,7 +170,11 @@ class _Partition(torch.autograd.Function):
         chain = Chain(start, transitions, end)
         ctx.is_full = is_full
         with full_precision(emissions.device):
-            state, values, is_exact = _forward_backward(emissions, chain, mask, is_full, is_fused)
+            state, values, is_exact = forward_backward(emissions, chain, mask, is_full, is_fused)
+        ctx.uses_log_domain, ctx.kernels = False, None
+        if is_fused and emissions.numel():
+            return _with_exact_values(ctx, emissions, chain, mask, state, values, is_exact)
+        is_exact = is_exact.all()
         is_captured = emissions.is_cuda and torch.cuda.is_current_stream_capturing()
         ctx.uses_log_domain = not is_captured and not bool(is_exact)
         if ctx.uses_log_domain:
@@ -206,159 +195,34 @@ class _Partition(torch.autograd.Function):
                 leaves = [tensor.detach().requires_grad_() for tensor in inputs]
                 values = _log_domain(leaves[0], Chain(*leaves[1:]), mask, keep_steps=False)
             return *compute_gradients(values, leaves, grad_output, ctx.needs_input_grad[:4]), None, None, None
-        state = _ForwardBackward(*ctx.saved_tensors[5:])
+        state = ForwardBackward(*ctx.saved_tensors[5:11])
+        needs_grad = ctx.needs_input_grad if ctx.kernels is None else (True,) * 4
         with full_precision(grad_output.device):
-            results = _gradient(inputs[0], mask, state, grad_output.unsqueeze(-1), ctx.needs_input_grad, is_full=ctx.is_full)
+            results = marginal_gradients(inputs[0], mask, state, grad_output.unsqueeze(-1), needs_grad, is_full=ctx.is_full)
+        if ctx.kernels is not None:
+            is_exact, *messages = ctx.saved_tensors[11:]
+            ctx.kernels.add_exact_gradient(
+                inputs[0], inputs[2], inputs[3], mask, is_exact, tuple(messages), grad_output, tuple(results)
+            )
         return *results, None, None, None
 
 
-def _forward_backward(
-    emissions: Tensor, chain: Chain, mask: Tensor, is_full: bool, is_fused: bool
-) -> tuple[_ForwardBackward, Tensor, Tensor]:
-    """Returns the state, log Z (B,), and a scalar boolean: the underflow error is below rounding error."""
-    length, batch, num_tags = emissions.shape
-    exp_transitions, column_max, start_offset = _exp_transitions(chain)
-    factors, shift = _factors(emissions, column_max)
-    a = emissions.new_zeros(length + 1, batch, exp_transitions.shape[0])
-    a[0, :, num_tags] = 1.0
-    step_mask = None if is_full else mask.unsqueeze(-1)
-    fused = fused_kernels_for(emissions) if is_fused and batch <= MAX_FUSED_BATCH else None
-    z = (fused.forward_recursion if fused else _forward_recursion)(a, exp_transitions, factors, step_mask)
-    b = torch.zeros_like(a)
-    end_offset = _zero_if_minus_inf(chain.end.amax())
-    b[length, :, :num_tags] = (chain.end - end_offset).exp_()
-    b[length, :, num_tags] = 1.0
-    z_back = (fused.backward_recursion if fused else _backward_recursion)(b, exp_transitions, factors, step_mask)
-    norm = torch.linalg.vecdot(a, b).unsqueeze(-1)
-    # Accumulated in float64, to keep precision over hundreds of positions.
-    log_scale = (z.double().log() + shift.double()).masked_fill(~mask.unsqueeze(-1), 0.0).sum(0)
-    offsets = start_offset.double() + end_offset.double()
-    values = (log_scale + norm[length].double().log() + offsets).squeeze(-1).to(emissions.dtype)
-    values = values.masked_fill(~mask.any(0), 0.0)
-    state = _ForwardBackward(exp_transitions, column_max, a, b, z, norm)
-    return state, values, _underflow_is_negligible(num_tags, z, z_back, norm)
+def _with_exact_values(
+    ctx: Any, emissions: Tensor, chain: Chain, mask: Tensor, state: ForwardBackward, values: Tensor, is_exact: Tensor
+) -> Tensor:
+    """Returns log Z (B,), in the log domain where the recursion is not exact; saves what the backward pass needs.
 
-
-def _forward_recursion(a: Tensor, exp_transitions: Tensor, factors: Tensor, step_mask: Tensor | None) -> Tensor:
-    """Fills a[1:] and returns z (L, B, 1)."""
-    length, batch, num_tags = factors.shape
-    z, product = factors.new_empty(length, batch, 1), factors.new_empty(batch, num_tags)
-    multiply = Multiplier(exp_transitions, batch, length)
-    for j in range(length):
-        multiply(a[j], out=product)
-        torch.mul(product, factors[j], out=a[j + 1, :, :num_tags])
-        if step_mask is not None:
-            torch.where(step_mask[j], a[j + 1], a[j], out=a[j + 1])
-        torch.amax(a[j + 1], -1, keepdim=True, out=z[j])
-        a[j + 1].div_(z[j])
-    return z
-
-
-def _backward_recursion(b: Tensor, exp_transitions: Tensor, factors: Tensor, step_mask: Tensor | None) -> Tensor:
-    """Fills b[:-1] and returns z' (L, B, 1)."""
-    length, batch, num_tags = factors.shape
-    z, product = factors.new_empty(length, batch, 1), factors.new_empty(batch, num_tags)
-    multiply = Multiplier(exp_transitions.t(), batch, length)
-    for j in reversed(range(length)):
-        torch.mul(b[j + 1, :, :num_tags], factors[j], out=product)
-        multiply(product, out=b[j])
-        if step_mask is not None:
-            torch.where(step_mask[j], b[j], b[j + 1], out=b[j])
-        torch.amax(b[j], -1, keepdim=True, out=z[j])
-        b[j].div_(z[j])
-    return z
+    The device decides, so nothing is synchronised. The state of sequences that are not exact is cleared.
+    """
+    ctx.kernels = fused_kernels_for(emissions)
+    messages = ctx.kernels.exact_messages(emissions, tuple(chain), mask, is_exact, values)
+    is_wrong = ~is_exact.view(-1, 1)
+    for part, value in ((state.a, 0.0), (state.b, 0.0), (state.z, 1.0), (state.norm, 1.0)):
+        part.masked_fill_(is_wrong, value)
+    ctx.save_for_backward(emissions, *chain, mask, *state, is_exact, *messages)
+    return values
 
 
 def _is_full(mask: Tensor) -> bool:
     """Returns whether the mask is known to be all True; checked only on CPU, to avoid a GPU synchronisation."""
     return is_on_host(mask) and bool(mask.all())
-
-
-def _underflow_is_negligible(num_tags: int, z: Tensor, z_back: Tensor, norm: Tensor) -> Tensor:
-    """Returns a scalar boolean: the error from underflow is smaller than rounding error. False for NaN.
-
-    All terms are positive, so underflow can only decrease them. Entries of a, E and x are at most 1. In one step, an entry
-    of (a E) ⊙ x loses at most `tiny` for each of the |Y| + 1 entries of a, of E and of their products, the same again for
-    x, and once for the last product: less than (4(|Y| + 1) + 1)·tiny. After the division by z_j the loss of an entry of a_j
-    is at most this divided by z_j. The paths through the entry continue with weight b ≤ 1, so the relative loss of Z is at
-    most (|Y| + 1)·(4|Y| + 5)·tiny / (z_j n_j). The same holds for b. The sum over all positions bounds the relative error
-    of Z and the absolute error of each marginal. The computed n_j is a lower bound of the exact one, so the bound is valid.
-    """
-    info = torch.finfo(z.dtype)
-    steps = max(1, 2 * z.shape[0])
-    threshold = steps * (num_tags + 1) * (4 * num_tags + 5) * info.tiny / info.eps
-    return ((z * norm[1:] >= threshold) & (z_back * norm[:-1] >= threshold)).all() & (norm > 0).all()
-
-
-def _exp_transitions(chain: Chain) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns E (W, |Y|), the column maxima of transitions and start (|Y|,), and the offset () subtracted from start.
-
-    A constant offset between start and transitions does not change the distribution; removing it avoids underflow.
-    """
-    num_tags = chain.start.shape[0]
-    offset = _zero_if_minus_inf(chain.start.amax()) - _zero_if_minus_inf(chain.transitions.amax())
-    exp_transitions = chain.transitions.new_full((8 * (num_tags // 8 + 1), num_tags), -math.inf)
-    exp_transitions[:num_tags] = chain.transitions
-    exp_transitions[num_tags] = chain.start - offset
-    column_max = _zero_if_minus_inf(exp_transitions.amax(0))
-    return exp_transitions.sub_(column_max).exp_(), column_max, offset
-
-
-def _factors(emissions: Tensor, column_max: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns x (L, B, |Y|) and the subtracted maxima (L, B, 1)."""
-    factors = emissions + column_max
-    offset = _zero_if_minus_inf(factors.amax(-1, keepdim=True))
-    return factors.sub_(offset).exp_(), offset
-
-
-def _zero_if_minus_inf(peak: Tensor) -> Tensor:
-    # If all entries are −inf nothing is subtracted, since −inf − (−inf) is NaN.
-    return peak.masked_fill(peak == -math.inf, 0.0)
-
-
-def _gradient(
-    emissions: Tensor, mask: Tensor, state: _ForwardBackward, grad: Tensor, needs_grad: tuple[bool, ...], *, is_full: bool
-) -> list[Tensor | None]:
-    """Returns the gradients of emissions, start, transitions and end: grad (B, 1) times the marginals."""
-    length, _, num_tags = emissions.shape
-    is_masked = ~mask.unsqueeze(-1)
-    scale = (grad / state.norm[1:]).masked_fill(is_masked, 0.0)
-    beta = state.b[1:, :, :num_tags]
-    grad_emissions = (state.a[1:, :, :num_tags] * beta).mul_(scale) if needs_grad[0] else None
-    grad_start = grad_transitions = grad_end = None
-    if needs_grad[1] or needs_grad[2]:
-        messages = _factors(emissions, state.column_max)[0].mul_(beta).mul_(scale / state.z)
-        if not is_full:
-            messages.masked_fill_(is_masked, 0.0)  # Padding may contain NaN.
-        # Sum of P(y_{j−1} = i, y_j = v) over positions and sequences, in one product.
-        marginals = torch.mm(state.a[:length].flatten(0, 1).t(), messages.flatten(0, 1)).mul_(state.exp_transitions)
-        grad_start, grad_transitions = marginals[num_tags], marginals[:num_tags]
-    if needs_grad[3]:
-        scale = (grad / state.norm[length]).masked_fill(~mask.any(0).unsqueeze(-1), 0.0)
-        grad_end = (state.a[length] * state.b[length]).mul_(scale)[:, :num_tags].sum(0)
-    return [grad_emissions, grad_start, grad_transitions, grad_end]
-
-
-class Multiplier:
-    """Computes x @ matrix for x (B, K), `num_calls` times with the same matrix.
-
-    On a CPU a product with few rows is limited by memory bandwidth, and torch.mm converts the layout of the matrix in every
-    call. oneDNN converts it once: half the time with 1000 columns, a third with 4000. Used for float32 if available.
-
-    Args:
-        matrix: (K, N).
-        rows: B, for which the layout is optimised.
-        num_calls: number of products.
-    """
-
-    def __init__(self, matrix: Tensor, rows: int, num_calls: int) -> None:
-        self._matrix = matrix
-        self._packed: Tensor | None = None
-        if num_calls >= MIN_CALLS_TO_PACK and rows > 1:
-            self._packed = packed_linear(matrix, rows)
-
-    def __call__(self, x: Tensor, out: Tensor) -> Tensor:
-        """Writes x @ matrix to `out` (B, N) and returns it."""
-        if self._packed is None:
-            return torch.mm(x, self._matrix, out=out)
-        return out.copy_(linear(x, self._packed))

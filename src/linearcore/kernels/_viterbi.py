@@ -34,8 +34,10 @@ def viterbi(emissions: Tensor, chain: Chain, sites: Sites) -> tuple[Tensor, Tens
     compiled = compiled_search(emissions, chain, None if sites.is_full else sites.mask)
     if compiled is not None:
         return compiled
-    max_product = MaxProduct(chain.transitions)
     fused = _fused_kernels_for(emissions, chain)
+    if fused and emissions.shape[-1] <= fused.MAX_TAGS:
+        return fused.best_sequences(emissions, tuple(chain), sites.mask, sites.previous, NO_TAG)  # type: ignore[no-any-return]
+    max_product = MaxProduct(chain.transitions)
     if fused:
         alpha = fused.best_scores(emissions, chain.start, chain.transitions, sites.mask, sites.previous)
     else:

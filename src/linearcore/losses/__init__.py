@@ -15,10 +15,19 @@ the literature (GCE, NCE, ELR, …) have the same signature: see `linearcore.los
 
 from linearcore.forms import FORMS, Centered, Form, LogOdds, Pairwise
 from linearcore.losses._binary import binary_loss
+from linearcore.losses._linear import autocasted, check_chunk_bytes, default_chunk, linear_multiclass_loss, linear_row_loss
+from linearcore.losses._linear_chunks import pull_back, scale_gradient
 from linearcore.losses._modules import BinaryLinearCoreLoss, LinearCoreLoss, RobustLinearCoreLoss
 from linearcore.losses._multiclass import DEFAULT_SURROGATE, check_form, check_surrogate, multiclass_loss
 from linearcore.losses._robust import robust_loss
-from linearcore.losses._sampled import class_scores, sampled_multiclass_loss
+from linearcore.losses._sampled import (
+    SampledEstimate,
+    effective_sample_size,
+    sampled_multiclass_estimate,
+    sampled_multiclass_loss,
+    sampling_variance,
+)
+from linearcore.losses._sampled_batch import class_scores, product_dtype
 from linearcore.losses._targets import to_rows
 
 __all__ = [
@@ -31,12 +40,24 @@ __all__ = [
     "LogOdds",
     "Pairwise",
     "RobustLinearCoreLoss",
+    "SampledEstimate",
+    "autocasted",
     "binary_loss",
+    "check_chunk_bytes",
     "check_form",
     "check_surrogate",
     "class_scores",
+    "default_chunk",
+    "effective_sample_size",
+    "linear_multiclass_loss",
+    "linear_row_loss",
     "multiclass_loss",
+    "product_dtype",
+    "pull_back",
     "robust_loss",
+    "sampled_multiclass_estimate",
     "sampled_multiclass_loss",
+    "sampling_variance",
+    "scale_gradient",
     "to_rows",
 ]

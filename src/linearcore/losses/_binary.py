@@ -1,14 +1,19 @@
 """The loss for binary and multi-label classification."""
 
+import torch
 from torch import Tensor
 
-from linearcore._checks import complaint, floating, holds, on_device_of, shape
+from linearcore._checks import complaint, floating, holds, nan_where, on_device_of, shape
 from linearcore._reduce import check_reduction, reduce_losses
+from linearcore._torch import is_on_host
 from linearcore._typing import Reduction, result_dtype
-from linearcore.kernels import binary_elements, compiled_binary_loss
+from linearcore.kernels import binary_call, binary_elements
 from linearcore.losses._arguments import tensor_or_none, weight_or_none
 from linearcore.losses._multiclass import DEFAULT_SURROGATE, check_surrogate
 from linearcore.surrogates import Surrogate
+
+#: Target probabilities may leave [0, 1] by this much, for example after mixing samples in half precision.
+_TOLERANCE = 0.01
 
 
 def binary_loss(
@@ -35,12 +40,13 @@ def binary_loss(
         surrogate: φ, the function of the margin, for example `LinearCore(tau=1.0)`.
         pos_weight: p, a number or a tensor that broadcasts to `scores`. As in torch, the mean does not divide by it.
         sample_weight: weights in a shape that broadcasts to `scores`; the mean divides by their sum.
-        signed: targets are in {−1, +1}, or in [−1, 1], instead of 0 and 1.
+        signed: targets are in {−1, +1}, or in [−1, 1], instead of 0 and 1. A floating-point 0 is then the probability ½.
         reduction: "mean", "sum" or "none".
-        backend: "auto", "reference" or "eager", as in `multiclass_loss`. "auto" uses C on a CPU for plain calls: no weights,
-            not `signed`, reduced.
+        backend: "auto", "reference" or "eager", as in `multiclass_loss`. "auto" uses C on a CPU, for reduced losses, and
+            Triton on a GPU for plain calls: no weights, not `signed`.
         validate: check values (targets in range, finite scores, no negative weights); synchronises with the GPU. Without it
-            the loss of an infinite score is NaN.
+            the loss of an infinite score is NaN. A target out of range raises on a CPU outside torch.compile; elsewhere its
+            loss is NaN.
 
     Returns:
         A scalar, or the unreduced loss in the shape of `scores`. The dtype is that of `scores`, or float32 under autocast.
@@ -65,7 +71,7 @@ def binary_loss(
         def reference(scores: Tensor, target: Tensor) -> Tensor:
             return binary_loss(scores, target, surrogate=surrogate, reduction=reduction, backend="reference")
 
-        loss = compiled_binary_loss(surrogate.kernel_identity, scores, target, reduction, reference)
+        loss = binary_call(surrogate.kernel_identity, scores, target, reduction, reference)
         if loss is not None:
             return loss
     floating("scores", scores, "pass the raw output of the network")
@@ -77,11 +83,31 @@ def binary_loss(
     on_device_of(scores, "target", target)
     if validate:
         _validate(scores, target, sample_weight, signed=signed)
+    sample_weight = _broadcast("sample_weight", tensor_or_none("sample_weight", sample_weight), scores)
+    if sample_weight is not None:
+        target = target.masked_fill(sample_weight == 0, True)  # Ignored entries may have any target, such as −100.
+    is_out_of_range = _out_of_range(target, signed=signed)
     positive = _positive_probability(target, signed=signed)
     pos_weight = _broadcast("pos_weight", weight_or_none("pos_weight", pos_weight), scores)
-    sample_weight = _broadcast("sample_weight", tensor_or_none("sample_weight", sample_weight), scores)
-    losses = binary_elements(surrogate, scores, positive, pos_weight, backend)
+    losses = nan_where(binary_elements(surrogate, scores, positive, pos_weight, backend), is_out_of_range)
     return reduce_losses(losses, sample_weight, None, reduction).to(result_dtype(scores))
+
+
+def _out_of_range(target: Tensor, *, signed: bool) -> Tensor | None:
+    """Returns a mask of the targets that are out of range, or None if there are none; on a CPU they raise."""
+    if target.dtype == torch.bool:
+        return None
+    target, low = target.detach(), -1 if signed else 0
+    if target.is_floating_point():
+        mask = (target < low - _TOLERANCE) | (target > 1 + _TOLERANCE)
+    else:
+        target = target.long()  # −1 is 255 as uint8.
+        mask = (target != low) & (target != 1)
+    if not is_on_host(target):
+        return mask
+    if bool(mask.any()):
+        _check_range(target, ~mask, signed=signed)
+    return None
 
 
 def _positive_probability(target: Tensor, *, signed: bool) -> Tensor:
@@ -108,11 +134,14 @@ def _validate(scores: Tensor, target: Tensor, sample_weight: Tensor | None, *, s
     advice = "lower the learning rate, or look for an overflow in the network"
     holds("scores", scores.isfinite(), "be finite", advice, values=scores)
     low = -1 if signed else 0
-    if target.is_floating_point():
-        inside, allowed = (target >= low) & (target <= 1), f"[{low}, 1]"
-    else:
-        inside, allowed = (target == low) | (target == 1), f"{{{low}, 1}}"
-    advice = "pass `signed=False` for labels 0 and 1" if signed else "pass `signed=True` for labels −1 and +1"
-    holds("target", inside, f"be in {allowed}", advice, values=target)
+    inside = (target >= low) & (target <= 1) if target.is_floating_point() else (target == low) | (target == 1)
+    _check_range(target, inside, signed=signed)
     if sample_weight is not None:
         holds("sample_weight", sample_weight >= 0, "not be negative", "pass weights of 0 or more", values=sample_weight)
+
+
+def _check_range(target: Tensor, inside: Tensor, *, signed: bool) -> None:
+    ends = "-1, 1" if signed else "0, 1"
+    allowed = f"[{ends}]" if target.is_floating_point() else f"{{{ends}}}"
+    advice = "for labels 0 and 1 pass `signed=False`" if signed else "for labels −1 and +1 pass `signed=True`"
+    holds("target", inside, f"be in {allowed}", advice, values=target)

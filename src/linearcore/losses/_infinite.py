@@ -34,7 +34,7 @@ def mark_infinite_labels(losses: Tensor, rows: Rows, labels: Labels) -> Tensor:
     low, high = scores.aminmax(dim=-1)  # NaN if a score is NaN; the loss is then NaN by itself.
     if is_on_host(scores) and not bool((low.isinf() | high.isinf()).any()):
         return losses
-    blocks = [slice(None)] if is_traced() else row_blocks(scores, scores.shape[-1])
+    blocks = [slice(None)] if is_traced() or not len(scores) else row_blocks(scores, scores.shape[-1])
     marks = [_infinite_labels(scores[block], labels.rows(block)) for block in blocks]
     is_masked, is_infinite = (torch.cat(parts) for parts in zip(*marks, strict=True))
     if rows.is_counted is not None:

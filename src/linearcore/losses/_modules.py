@@ -107,7 +107,10 @@ class LinearCoreLoss(nn.Module):
 
 
 class RobustLinearCoreLoss(nn.Module):
-    """Module for `robust_loss`, for training with noisy labels; a drop-in replacement for `nn.CrossEntropyLoss`.
+    """Module for `robust_loss`, for training with noisy labels; called like `nn.CrossEntropyLoss`.
+
+    The settings of the optimiser do not carry over from cross-entropy. Tune the learning rate and epochs; with SGD also
+    `scale` and weight decay: `docs/wrong-labels.md`.
 
     Args:
         weight: (C) class weights.

@@ -4,8 +4,17 @@ from torch import Tensor
 
 from linearcore._checks import complaint
 from linearcore._typing import Reduction
-from linearcore.forms import Form, Labels, can_compile_rows, resolve_form, row_losses, tensor_attributes
-from linearcore.kernels import compiled_loss, resolve_backend
+from linearcore.forms import (
+    Form,
+    Labels,
+    can_compile_rows,
+    can_fuse_rows,
+    can_trace_rows,
+    resolve_form,
+    row_losses,
+    tensor_attributes,
+)
+from linearcore.kernels import dense_loss, resolve_backend
 from linearcore.losses._batch import batch_loss
 from linearcore.surrogates import LinearCore, Surrogate
 
@@ -50,8 +59,8 @@ def multiclass_loss(
         label_smoothing: ε in [0, 1]: the target becomes (1 − ε)·target + ε/C.
         reduction: "mean", "sum" or "none".
         backend: "reference" (plain autograd), "eager" (blocks of rows, recomputed in the backward pass), "compiled" (C, for
-            index targets on a CPU; as "eager" with infinite scores), "fused" (Triton, for logodds with index targets on a
-            GPU), or "auto", the fastest that torch.compile and torch.func allow.
+            index targets on a CPU; as "eager" with infinite scores), "fused" (Triton, for index targets on a GPU in float32
+            or half precision), or "auto", the fastest that torch.compile and torch.func allow.
         validate: raise for the errors above, for wrong labels and probabilities; synchronises with the GPU. Without it the
             loss of such a score or label is inf or NaN. A label out of range raises on a CPU outside torch.compile.
 
@@ -70,7 +79,7 @@ def multiclass_loss(
 
     Cost: time O(N·C); with probability targets or label smoothing O(N·C²) for pairwise, and for centered with
     `class_margin`. Memory: `scores`, `target` and three values per row are saved, temporaries are one block of 2 MiB; with
-    "compiled" `scores`, `target` and the gradient are saved.
+    "compiled" and "fused" `scores`, `target` and the gradient are saved.
     """
     form = check_form(form, normalize, surrogate)
     has_options = weight is not None or sample_weight is not None or class_margin is not None or validate
@@ -87,7 +96,7 @@ def multiclass_loss(
                 backend="reference",
             )
 
-        loss = compiled_loss(form.loss_code(surrogate), scores, target, ignore_index, reduction, reference)
+        loss = dense_loss(form.loss_code(surrogate), scores, target, ignore_index, reduction, reference)
         if loss is not None:
             return loss
     return batch_loss(
@@ -111,8 +120,9 @@ def form_losses(form: Form, surrogate: Surrogate, scores: Tensor, labels: Labels
         backend,
         (scores,),
         other_inputs,
-        can_fuse=form.can_fuse and labels.is_hard,
+        can_fuse=can_fuse_rows(form, surrogate, labels),
         can_compile=can_compile_rows(form, surrogate, scores, labels),
+        can_trace=can_trace_rows(form, surrogate, scores, labels),
     )
     return row_losses(form, surrogate, scores, labels, backend)
 

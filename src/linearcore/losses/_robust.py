@@ -8,7 +8,7 @@ from torch import Tensor
 from linearcore._checks import complaint, positive
 from linearcore._typing import Reduction, compute_dtype
 from linearcore.forms import Labels, Pairwise
-from linearcore.kernels import FormCode, LossCode, compiled_loss
+from linearcore.kernels import FormCode, LossCode, dense_loss
 from linearcore.losses._batch import batch_loss
 from linearcore.losses._multiclass import check_surrogate, form_losses
 from linearcore.losses._targets import Rows
@@ -85,7 +85,7 @@ def robust_loss(
             )  # fmt: skip
 
         code = LossCode(FormCode.PAIRWISE, True, identity, radius, scale)
-        loss = compiled_loss(code, scores, target, ignore_index, reduction, reference)
+        loss = dense_loss(code, scores, target, ignore_index, reduction, reference)
         if loss is not None:
             return loss
 

@@ -1,16 +1,18 @@
-"""The multi-class loss with sampled negative classes."""
+"""The multi-class loss with sampled negative classes, and the variance that the samples add."""
+
+import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from linearcore._checks import complaint, floating, in_range, nan_where, shape
+from linearcore._checks import floating
 from linearcore._reduce import check_reduction, reduce_losses
-from linearcore._typing import Reduction, compute_dtype, result_dtype
+from linearcore._typing import Reduction, result_dtype
 from linearcore.forms import Form
-from linearcore.kernels import entries
-from linearcore.losses._infinite import mark_infinite
 from linearcore.losses._multiclass import DEFAULT_SURROGATE, check_form
-from linearcore.proposals import Proposal, check_num_samples
+from linearcore.losses._sampled_batch import SampledBatch
+from linearcore.proposals import Proposal
 from linearcore.surrogates import Surrogate
 
 
@@ -30,6 +32,7 @@ def sampled_multiclass_loss(
     reduction: Reduction = "mean",
     sparse: bool = False,
     generator: torch.Generator | None = None,
+    backend: str = "auto",
 ) -> Tensor:
     """Estimates `multiclass_loss` of hidden @ linear_weight.T + linear_bias from sampled negatives, for very many classes.
 
@@ -51,6 +54,7 @@ def sampled_multiclass_loss(
         sample_weight, ignore_index, reduction: as in `multiclass_loss`.
         sparse: return sparse gradients for weight and bias; needs an optimiser that supports them.
         generator: random generator on the device of `hidden`; None: torch's default.
+        backend: as in `multiclass_loss`. The fast ones need shared samples, a built-in surrogate, and contiguous rows.
 
     Returns:
         A scalar, or (N) with reduction="none".
@@ -73,54 +77,116 @@ def sampled_multiclass_loss(
     """
     floating("hidden", hidden, "pass the input of the last layer")
     check_reduction(reduction)
-    check_num_samples(num_samples)
-    form = check_form(form, normalize, surrogate)
-    if not isinstance(proposal, Proposal):
-        advice = "pass linearcore.proposals.Uniform(), for example"
-        raise TypeError(complaint("proposal", "be a `Proposal`", type(proposal).__name__, advice))
-    if hidden.dim() != 2:
-        raise ValueError(complaint("hidden", "have shape (N, d)", tuple(hidden.shape), "flatten the leading dimensions"))
-    floating("linear_weight", linear_weight, "pass the weight of the last layer, as in nn.Linear")
-    num_classes = linear_weight.shape[0] if linear_weight.dim() else 1
-    shape("linear_weight", linear_weight, (num_classes, hidden.shape[1]), "rows are classes, as in nn.Linear")
-    shape("target", target, (hidden.shape[0],), "pass one class per row of `hidden`")
-    if linear_bias is not None:
-        shape("linear_bias", linear_bias, (num_classes,), "pass one value per class")
-    if sample_weight is not None:
-        shape("sample_weight", sample_weight, (hidden.shape[0],), "pass one value per row of `hidden`")
-
-    if target.is_floating_point() or target.is_complex() or target.dtype == torch.bool:
-        raise TypeError(complaint("target", "be integer class indices", target.dtype, "convert it with `.long()`"))
-    index = target.long()  # Before the comparison, because unsigned types cannot represent −100.
-    is_counted = index != ignore_index
-    index, is_out_of_range = in_range("target", index.masked_fill(~is_counted, 0), num_classes, "equal to `ignore_index`")
-    sample = proposal.candidates(index, num_classes, num_samples, generator)
-    label_scores, scores = class_scores(hidden, linear_weight, linear_bias, index, sample.index, sparse=sparse)
-    losses = form.sampled_losses(surrogate, label_scores, scores, sample.log_weight, num_classes)
-    losses = mark_infinite(nan_where(losses, is_out_of_range), label_scores.masked_fill(~is_counted, 0.0))
-    return reduce_losses(losses, sample_weight, is_counted, reduction).to(result_dtype(hidden))
+    batch = SampledBatch.of(
+        hidden, linear_weight, linear_bias, target, sample_weight, proposal=proposal, num_samples=num_samples,
+        form=check_form(form, normalize, surrogate), surrogate=surrogate, ignore_index=ignore_index, generator=generator,
+    )  # fmt: skip
+    return _reduce(batch.losses(backend, sparse=sparse), batch, sample_weight, reduction)
 
 
-def class_scores(
-    hidden: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, candidates: Tensor, *, sparse: bool
-) -> tuple[Tensor, Tensor]:
-    """Returns the scores (N,) of `labels` (N,) and (N, K) of `candidates`, (N, K) or (1, K); float32 for half precisions.
+class SampledEstimate(NamedTuple):
+    """A sampled loss, and how exact it is.
 
-    Products are computed in the dtype of `hidden`, as in nn.Linear. The gradients of weight and bias are one sparse tensor
-    each.
+    Attributes:
+        loss: as `sampled_multiclass_loss` returns it, differentiable.
+        variance: estimated variance of `loss` over the samples, in its shape, without gradient; NaN for one sample.
+        effective_sample_size: (N,): (Σ w)² / Σ w² of the samples' importance weights w, at most K: samples of equal weight
+            that would be as good. 0 if no sample counts.
     """
-    dtype = compute_dtype(hidden)
-    rows = hidden.shape[0]
-    classes = torch.cat([labels, candidates.reshape(-1)])
-    class_weights = entries(weight, classes, sparse=sparse)
-    label_weights, candidate_weights = class_weights[:rows], class_weights[rows:]
-    label_scores = (hidden.to(dtype) * label_weights.to(dtype)).sum(-1)
-    if candidates.shape[0] == 1:
-        scores = (hidden @ candidate_weights.to(hidden.dtype).t()).to(dtype)
+
+    loss: Tensor
+    variance: Tensor
+    effective_sample_size: Tensor
+
+
+def sampled_multiclass_estimate(
+    hidden: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
+    *,
+    proposal: Proposal,
+    num_samples: int,
+    linear_bias: Tensor | None = None,
+    surrogate: Surrogate = DEFAULT_SURROGATE,
+    form: str | Form = "logodds",
+    normalize: bool | None = None,
+    sample_weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: Reduction = "mean",
+    sparse: bool = False,
+    generator: torch.Generator | None = None,
+    backend: str = "auto",
+) -> SampledEstimate:
+    """Returns `sampled_multiclass_loss` together with an estimate of the variance that the samples add to it.
+
+    Use it now and then during training to choose the proposal and the number of samples. If the standard deviation is small
+    compared with the differences of the loss between batches, more samples do not help.
+
+    With K samples that contribute t_k to the loss, the estimate is K/(K − 1) Σ_k (t_k − mean t)². It accounts for samples
+    that all rows share. It is unbiased for `pairwise`, and a first-order approximation for `logodds`, whose samples
+    contribute t_k = −φ'(margin) · weight_k e^{s_k} / Σ weight e^s. It does not see terms that the samples miss.
+
+    Args:
+        hidden, linear_weight, target, proposal, num_samples, linear_bias, surrogate, form, normalize, sample_weight,
+            ignore_index, reduction, sparse, generator, backend: as in `sampled_multiclass_loss`.
+
+    Example:
+        >>> from linearcore.proposals import Uniform
+        >>> hidden, weight, target = torch.ones(8, 2), torch.zeros(1000, 2), torch.arange(8)
+        >>> estimate = sampled_multiclass_estimate(
+        ...     hidden, weight, target, proposal=Uniform(), num_samples=64, generator=torch.Generator().manual_seed(0)
+        ... )
+        >>> estimate.effective_sample_size.tolist()  # All samples have the same weight, and none is a target.
+        [64.0, 64.0, 64.0, 64.0, 64.0, 64.0, 64.0, 64.0]
+        >>> float(estimate.variance) < 1e-9  # All scores are equal.
+        True
+
+    Cost: that of the loss, and once more its forward pass. No synchronisation with a GPU.
+    """
+    floating("hidden", hidden, "pass the input of the last layer")
+    check_reduction(reduction)
+    batch = SampledBatch.of(
+        hidden, linear_weight, linear_bias, target, sample_weight, proposal=proposal, num_samples=num_samples,
+        form=check_form(form, normalize, surrogate), surrogate=surrogate, ignore_index=ignore_index, generator=generator,
+    )  # fmt: skip
+    loss = _reduce(batch.losses(backend, sparse=sparse), batch, sample_weight, reduction)
+    # The samples are the last candidates; those before them are always included.
+    parts, log_weight = (numbers[:, -num_samples:] for numbers in batch.influences())
+    scale = _row_scales(batch.is_counted, sample_weight, reduction, parts)
+    if reduction == "none" or not proposal.shared:
+        variance = sampling_variance(parts * scale.unsqueeze(-1))
+        variance = variance if reduction == "none" else variance.sum()
     else:
-        candidate_weights = candidate_weights.view(*candidates.shape, hidden.shape[1]).to(hidden.dtype)
-        scores = torch.einsum("nd,nkd->nk", hidden, candidate_weights).to(dtype)
-    if bias is None:
-        return label_scores, scores
-    class_bias = entries(bias, classes, sparse=sparse).to(dtype)
-    return label_scores + class_bias[:rows], scores + class_bias[rows:].view(candidates.shape)
+        variance = sampling_variance(scale @ parts)
+    return SampledEstimate(loss, variance.to(loss.dtype), effective_sample_size(log_weight))
+
+
+def _reduce(losses: Tensor, batch: SampledBatch, sample_weight: Tensor | None, reduction: Reduction) -> Tensor:
+    """Reduces losses (N,), which are 0 for ignored rows."""
+    if sample_weight is not None:
+        losses = reduce_losses(losses, sample_weight, batch.is_counted, reduction)
+    elif reduction != "none":
+        losses = losses.sum()
+        losses = losses / batch.is_counted.sum() if reduction == "mean" else losses
+    return losses.to(result_dtype(batch.hidden))
+
+
+def _row_scales(is_counted: Tensor, sample_weight: Tensor | None, reduction: Reduction, parts: Tensor) -> Tensor:
+    """Returns the factors (N,) of the rows' losses in the reduced loss."""
+    scale = is_counted.to(parts.dtype)
+    if sample_weight is not None:
+        scale = sample_weight.detach().to(parts.dtype).masked_fill(~is_counted, 0.0)
+    return scale / scale.sum() if reduction == "mean" else scale
+
+
+def sampling_variance(parts: Tensor) -> Tensor:
+    """Returns the estimated variance (…) of the sum of K independent, equally distributed parts (…, K); NaN for K = 1."""
+    num_samples = parts.shape[-1]
+    factor = num_samples / (num_samples - 1) if num_samples > 1 else math.nan
+    return factor * (parts - parts.mean(-1, keepdim=True)).square().sum(-1)
+
+
+def effective_sample_size(log_weight: Tensor) -> Tensor:
+    """Returns (Σ w)² / Σ w² (…) of log weights (…, K); 0 if all weights are 0."""
+    size = (2 * log_weight.logsumexp(-1) - (2 * log_weight).logsumexp(-1)).exp()
+    return torch.where(log_weight.isneginf().all(-1), 0.0, size)

@@ -1,5 +1,6 @@
 """AdamW for sparse gradients."""
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any, overload
 
@@ -8,7 +9,9 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from linearcore._checks import complaint, positive
+from linearcore._torch import sparse_entries
 from linearcore._typing import compute_dtype
+from linearcore.kernels import AdamWStep, sparse_adamw
 
 
 class SparseAdamW(Optimizer):
@@ -35,8 +38,9 @@ class SparseAdamW(Optimizer):
         >>> table(torch.tensor([3, 5])).square().sum().backward()
         >>> optimizer.step()
 
-    Time: O(entries in the gradient), after a first step of O(size). Memory: two values per parameter, plus one integer per
-    row with weight decay.
+    Time: O(entries in the gradient), after a first step of O(size); on a GPU without synchronisation. Memory: two values per
+    parameter, plus one integer per row with weight decay. A step with sparse gradients raises in a CUDA graph, because its
+    number is not a tensor.
     """
 
     def __init__(
@@ -83,6 +87,11 @@ class SparseAdamW(Optimizer):
                 self.state[parameter]["last"] = last.to(parameter.device, torch.int32, copy=True)
 
     def _update(self, parameter: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
+        if gradient.is_sparse and parameter.is_cuda and torch.cuda.is_current_stream_capturing():
+            advice = "capture the loss and its backward pass, and call `step` after the replay"
+            raise RuntimeError(
+                complaint("step", "not be captured in a CUDA graph, which would repeat its number", "a capture", advice)
+            )
         state = self.state[parameter]
         if not state:
             state["step"] = 0
@@ -97,23 +106,40 @@ class SparseAdamW(Optimizer):
                 state["last"].fill_(state["step"])
             _step(parameter, state["exp_avg"], state["exp_avg_sq"], gradient, state["step"], group)
             return
-        gradient = gradient.coalesce()
-        indices, values = _flat_indices(gradient), gradient.values()
-        row_shape = gradient.shape[gradient.sparse_dim() :]
-        table, first, second = (tensor.view(-1, *row_shape) for tensor in (parameter, state["exp_avg"], state["exp_avg_sq"]))
-        rows, m, v = (tensor.index_select(0, indices) for tensor in (table, first, second))
-        if group["weight_decay"]:
-            if "last" not in state:
-                steps = state["step"] - 1
-                state["last"] = torch.full(
-                    gradient.shape[: gradient.sparse_dim()], steps, dtype=torch.int32, device=table.device
-                )
-            last = state["last"].view(-1)
-            rows.mul_(_decay_factor(rows, state["step"] - last.index_select(0, indices), group))
-            last.index_fill_(0, indices, state["step"])
-        _step(rows, m, v, values, state["step"], group)
-        for tensor, new in ((table, rows), (first, m), (second, v)):
-            tensor.index_copy_(0, indices, new)
+        if group["weight_decay"] and "last" not in state:
+            size, steps = gradient.shape[: gradient.sparse_dim()], state["step"] - 1
+            state["last"] = torch.full(size, steps, dtype=torch.int32, device=parameter.device)
+        if not _update_in_one_pass(parameter, gradient, state, group):
+            _update_entries(parameter, gradient.coalesce(), state, group)
+
+
+def _update_in_one_pass(parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> bool:
+    """Calls the kernel for a sparse gradient, which need not be coalesced. Returns False if there is none."""
+    indices, values = sparse_entries(gradient)
+    row_size = math.prod(gradient.shape[gradient.sparse_dim() :])
+    if row_size == 0 or not parameter.is_contiguous():
+        return False
+    table, first, second = (tensor.view(-1, row_size) for tensor in (parameter, state["exp_avg"], state["exp_avg_sq"]))
+    decay, last = 1 - group["lr"] * group["weight_decay"], state["last"].view(-1) if group["weight_decay"] else None
+    step = AdamWStep(state["step"], group["lr"], group["betas"], group["eps"], decay)
+    return sparse_adamw(
+        (table, first, second), last, _flat_indices(indices, gradient.shape), values.reshape(-1, row_size), step
+    )
+
+
+def _update_entries(parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+    """Performs the step for a coalesced gradient with torch operations."""
+    indices, values = _flat_indices(gradient.indices(), gradient.shape), gradient.values()
+    row_shape = gradient.shape[gradient.sparse_dim() :]
+    table, first, second = (tensor.view(-1, *row_shape) for tensor in (parameter, state["exp_avg"], state["exp_avg_sq"]))
+    rows, m, v = (tensor.index_select(0, indices) for tensor in (table, first, second))
+    if group["weight_decay"]:
+        last = state["last"].view(-1)
+        rows.mul_(_decay_factor(rows, state["step"] - last.index_select(0, indices), group))
+        last.index_fill_(0, indices, state["step"])
+    _step(rows, m, v, values, state["step"], group)
+    for tensor, new in ((table, rows), (first, m), (second, v)):
+        tensor.index_copy_(0, indices, new)
 
 
 def _step(p: Tensor, m: Tensor, v: Tensor, g: Tensor, step: int, group: dict[str, Any]) -> None:
@@ -135,9 +161,9 @@ def _decay_factor(p: Tensor, num_steps: Tensor | int, group: dict[str, Any]) -> 
     return factor.view(*num_steps.shape, *(1 for _ in range(p.dim() - num_steps.dim())))
 
 
-def _flat_indices(gradient: Tensor) -> Tensor:
+def _flat_indices(indices: Tensor, shape: torch.Size) -> Tensor:
     """Returns the indices (M,) of a sparse gradient's entries, with its sparse dimensions flattened."""
-    indices = torch.zeros(gradient.indices().shape[1], dtype=torch.long, device=gradient.device)
-    for dimension, index in enumerate(gradient.indices()):
-        indices = indices * gradient.shape[dimension] + index
-    return indices
+    flat = indices[0]
+    for dimension, index in enumerate(indices[1:], 1):
+        flat = flat * shape[dimension] + index
+    return flat

@@ -16,7 +16,7 @@ smallest for proposals that always include the largest terms (`InBatch`, `HardNe
 `proposals.sequences` has distributions over whole tag sequences, for the paper's sums over pairs of outputs.
 """
 
-from linearcore.proposals._base import Candidates, Proposal, check_num_samples
+from linearcore.proposals._base import Candidates, Proposal, check_num_samples, mask_targets
 from linearcore.proposals._hard_negatives import HardNegatives, hard_negatives
 from linearcore.proposals._in_batch import InBatch
 from linearcore.proposals._log_uniform import LogUniform
@@ -35,4 +35,5 @@ __all__ = [
     "Unigram",
     "check_num_samples",
     "hard_negatives",
+    "mask_targets",
 ]

@@ -50,11 +50,32 @@ class Proposal(ABC):
         self, target: Tensor, num_classes: int, num_samples: int, generator: torch.Generator | None = None
     ) -> Candidates:
         """Returns K samples for targets (N,). Time and memory: O(N·K), independent of the number of classes."""
-        size = (1 if self.shared else target.shape[0], num_samples)
-        index = self.sample(size, num_classes, target, generator)
-        log_weight = -self.log_prob(index, num_classes) - math.log(num_samples)
-        is_target = index == target.unsqueeze(-1)
-        return Candidates(index, log_weight.expand(is_target.shape).masked_fill(is_target, -math.inf))
+        rows = 1 if self.shared else target.shape[0]
+        return mask_targets(self._samples(rows, num_classes, num_samples, target, generator), target)
+
+    def shared_samples(
+        self, num_classes: int, num_samples: int, like: Tensor, generator: torch.Generator | None = None
+    ) -> Candidates | None:
+        """Returns K samples and their log weights, (1, K) both, which `mask_targets` completes to `candidates`.
+
+        Kernels call it, since they mask the targets themselves. None if the samples are not shared, and for subclasses with
+        other candidates.
+        """
+        if not self.shared or type(self).candidates is not Proposal.candidates:
+            return None
+        return self._samples(1, num_classes, num_samples, like, generator)
+
+    def _samples(
+        self, rows: int, num_classes: int, num_samples: int, like: Tensor, generator: torch.Generator | None
+    ) -> Candidates:
+        index = self.sample((rows, num_samples), num_classes, like, generator)
+        return Candidates(index, torch.rsub(self.log_prob(index, num_classes), -math.log(num_samples)))
+
+
+def mask_targets(samples: Candidates, target: Tensor) -> Candidates:
+    """Returns the candidates for targets (N,): log weights (N, K) that are −inf for the target itself."""
+    is_target = samples.index == target.unsqueeze(-1)
+    return samples._replace(log_weight=samples.log_weight.expand(is_target.shape).masked_fill(is_target, -math.inf))
 
 
 def check_num_samples(num_samples: int) -> None:

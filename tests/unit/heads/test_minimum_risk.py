@@ -68,7 +68,7 @@ def expected_costs(head: ChainHead, cost: Cost, row: int, temperature: float) ->
 def test_is_exact_if_all_sequences_are_candidates(name: str, cost: Cost, temperature: float) -> None:
     head = make(name)
     # Samples are among the candidates then, and change nothing.
-    tags, risk = head.minimum_risk(EMISSIONS, MASK, cost=cost, candidates=81, samples=5, temperature=temperature)
+    tags, risk = head.minimum_risk(EMISSIONS, MASK, cost=cost, candidates=81, num_samples=5, temperature=temperature)
     assert torch.equal(tags == -100, ~MASK)
     for row in range(4):
         outputs, costs = expected_costs(head, cost, row, temperature)
@@ -93,7 +93,7 @@ def test_every_head_decodes_for_a_cost(name: str) -> None:
                     assert bool(head.constraints.transitions[before, tag])
     best = head.decode(EMISSIONS, MASK)
     assert head.decode(EMISSIONS, MASK, cost="zero-one") == best
-    assert head.decode(EMISSIONS, MASK, cost="edit", candidates=1, samples=0, temperature=1e-3) == best
+    assert head.decode(EMISSIONS, MASK, cost="edit", candidates=1, num_samples=0, temperature=1e-3) == best
 
 
 def test_tags_from_marginals_satisfy_the_constraints() -> None:
@@ -116,8 +116,8 @@ def test_samples_lower_the_cost_if_many_sequences_are_likely() -> None:
     head = make("crf")
     emissions = torch.randn(12, 60, 3, generator=torch.Generator().manual_seed(1)).double()
     stream = torch.Generator().manual_seed(2)
-    sampled, risk = head.minimum_risk(emissions, cost="edit", samples=300, generator=stream)
-    restricted, _ = head.minimum_risk(emissions, cost="edit", samples=0)
+    sampled, risk = head.minimum_risk(emissions, cost="edit", num_samples=300, generator=stream)
+    restricted, _ = head.minimum_risk(emissions, cost="edit", num_samples=0)
     truth, _ = sample_chain(emissions, head.chain(emissions), Sites.of(torch.ones(12, 60).bool()), 100, stream)
     costs = [EditDistance().between(tags.t(), truth.transpose(1, 2)).mean() for tags in (sampled, restricted)]
     assert float(costs[0]) < float(costs[1]) - 0.002
@@ -125,7 +125,7 @@ def test_samples_lower_the_cost_if_many_sequences_are_likely() -> None:
     assert abs(float(risk.mean() - costs[0])) < 0.02
 
 
-@pytest.mark.parametrize("options", ({}, {"samples": 0}, {"candidates": 1}), ids=("samples", "no samples", "best"))
+@pytest.mark.parametrize("options", ({}, {"num_samples": 0}, {"candidates": 1}), ids=("samples", "no samples", "best"))
 @pytest.mark.parametrize("cost", COSTS.values(), ids=COSTS.keys())
 @pytest.mark.parametrize("name", ("crf", "crf-constrained"))
 def test_sequences_that_are_impossible_have_no_tags(name: str, cost: Cost, options: dict[str, int]) -> None:
@@ -172,7 +172,7 @@ def test_nan_is_no_impossible_sequence(name: str, cost: Cost) -> None:
 def test_risks_are_between_0_and_1_in_float32(cost: Cost) -> None:
     head = make("crf").float()
     emissions = 300 * torch.randn(40, 60, 3, generator=torch.Generator().manual_seed(0))
-    _, risk = head.minimum_risk(emissions, cost=cost, candidates=2, samples=2)
+    _, risk = head.minimum_risk(emissions, cost=cost, candidates=2, num_samples=2)
     assert risk.dtype == torch.float32
     assert float(risk.min()) >= 0 and float(risk.max()) <= 1
 
@@ -184,7 +184,7 @@ def test_risks_are_between_0_and_1_in_float32(cost: Cost) -> None:
         ({"cost": "span-f1"}, ValueError, r"^`cost` must come with the names of the tags, got 'span-f1'; pass .*SpanF1"),
         ({"cost": SpanF1(["O", "B"])}, ValueError, r"^`names` must have one name for each of 3 tags, got 2"),
         ({"cost": "edit", "candidates": 0}, ValueError, r"^`candidates` must be an integer of at least 1, got 0; "),
-        ({"cost": "edit", "samples": 1.5}, ValueError, r"^`samples` must be an integer of at least 0, got 1.5; "),
+        ({"cost": "edit", "num_samples": 1.5}, ValueError, r"^`num_samples` must be an integer of at least 0, got 1.5; "),
         ({"cost": "edit", "temperature": 0.0}, ValueError, r"^`temperature` must be a positive number, got 0.0; "),
         ({"cost": "edit", "width": 3}, ValueError, r"^`width` must be None with `cost`, got 3; "),
         ({"candidates": 3}, TypeError, r"^`cost` must be passed with `candidates`, got None; "),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from linearcore._torch import packed_linear
-from linearcore.kernels import _partition, log_partition, posterior
+from linearcore.kernels import _partition, _rescaled, log_partition, posterior
 from linearcore.structures import Chain
 from tests.chains import Case, cases, every_sequence, log_sum, marginals, ragged, random_case
 
@@ -235,7 +235,7 @@ def test_a_tag_that_underflows_before_it_matters(
     share = 1 / (1 + math.exp(-1))
     shares = torch.tensor([share, 1 - share], dtype=torch.float64).expand(4, 1, 2)
     torch.testing.assert_close(posterior(*case.to(dtype)).double(), shares, rtol=0, atol=1e-4)
-    monkeypatch.setattr(_partition, "_underflow_is_negligible", lambda *_: torch.tensor(True))
+    monkeypatch.setattr(_rescaled, "_underflow_is_negligible", lambda *_: torch.tensor(True))
     assert abs(log_partition(*case.to(dtype)).item() - right) > 0.3
 
 
@@ -361,7 +361,7 @@ MATRIX = torch.randn(64, 57, generator=torch.Generator().manual_seed(0))
 @pytest.mark.parametrize("matrix", (MATRIX, MATRIX.t(), MATRIX[:1], MATRIX[:, :1]), ids=("tall", "wide", "row", "column"))
 @pytest.mark.parametrize("rows", (2, 5, 33))
 def test_packed_products_are_products(matrix: Tensor, rows: int) -> None:
-    multiply = _partition.Multiplier(matrix, rows, _partition.MIN_CALLS_TO_PACK)
+    multiply = _rescaled.Multiplier(matrix, rows, _rescaled.MIN_CALLS_TO_PACK)
     assert multiply._packed is not None
     stream = torch.Generator().manual_seed(rows)
     for _ in range(2):
@@ -374,7 +374,7 @@ def test_packed_products_are_products(matrix: Tensor, rows: int) -> None:
 @pytest.mark.parametrize(
     ("matrix", "rows", "times"),
     (
-        (MATRIX, 5, _partition.MIN_CALLS_TO_PACK - 1),
+        (MATRIX, 5, _rescaled.MIN_CALLS_TO_PACK - 1),
         (MATRIX, 1, 99),
         (MATRIX, 0, 99),
         (MATRIX.double(), 5, 99),
@@ -383,7 +383,7 @@ def test_packed_products_are_products(matrix: Tensor, rows: int) -> None:
     ids=("few", "one row", "no rows", "float64", "nothing"),
 )
 def test_what_is_not_packed(matrix: Tensor, rows: int, times: int) -> None:
-    multiply = _partition.Multiplier(matrix, rows, times)
+    multiply = _rescaled.Multiplier(matrix, rows, times)
     assert multiply._packed is None
     x = torch.ones(rows, len(matrix), dtype=matrix.dtype)
     assert torch.equal(multiply(x, out=torch.full_like(x @ matrix, math.nan)), x @ matrix)
@@ -398,21 +398,21 @@ def test_products_where_torch_cannot_pack(missing: str, monkeypatch: pytest.Monk
     else:
         names = {"_reorder_linear_weight", "_linear_pointwise"} - {missing}
         monkeypatch.setattr(torch.ops, "mkldnn", SimpleNamespace(**dict.fromkeys(names, None)))
-    assert _partition.Multiplier(MATRIX, 5, 99)._packed is None
+    assert _rescaled.Multiplier(MATRIX, 5, 99)._packed is None
     for found, expected in zip(with_gradients(case), right, strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
 @can_pack
 def test_the_recursion_packs_and_is_right(plain_runs: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[_partition.Multiplier] = []
+    made: list[_rescaled.Multiplier] = []
 
-    class Seen(_partition.Multiplier):
+    class Seen(_rescaled.Multiplier):
         def __init__(self, matrix: Tensor, rows: int, times: int) -> None:
             super().__init__(matrix, rows, times)
             made.append(self)
 
-    monkeypatch.setattr(_partition, "Multiplier", Seen)
+    monkeypatch.setattr(_rescaled, "Multiplier", Seen)
     case = random_case(13, 30, 5, 60, ragged((30, 29, 20, 2, 1)))
     found = with_gradients(case.to(torch.float32), "eager")
     assert len(made) == 2 and all(multiply._packed is not None for multiply in made) and plain_runs == []
@@ -423,7 +423,7 @@ def test_the_recursion_packs_and_is_right(plain_runs: list[str], monkeypatch: py
 def test_float32_products_are_not_rounded_by_a_global_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     setting, seen, mm = torch.backends.mkldnn.matmul, [], torch.mm
     monkeypatch.setattr(torch, "mm", lambda *given, **how: (seen.append(setting.fp32_precision), mm(*given, **how))[1])
-    monkeypatch.setattr(_partition, "MIN_CALLS_TO_PACK", 10**9)
+    monkeypatch.setattr(_rescaled, "MIN_CALLS_TO_PACK", 10**9)
     case = random_case(0, length=4, batch=2, num_tags=3)
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high")

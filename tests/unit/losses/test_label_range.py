@@ -52,3 +52,33 @@ def test_a_sampled_loss_refuses_it(wrong: int, proposal: object) -> None:
     weight = scores(6, 2)
     with pytest.raises(ValueError, match=r"`target` must be in \[0, 6\)"):
         lc.sampled_multiclass_loss(scores(3, 2), weight, torch.tensor([0, wrong, 3]), proposal=proposal, num_samples=4)
+
+
+SIGNS = torch.tensor([1, -1, 1])
+
+
+@pytest.mark.parametrize("backend", ("auto", "reference", "eager"))
+@pytest.mark.parametrize(
+    ("target", "signed"),
+    ((SIGNS, False), (SIGNS.float(), False), (SIGNS + 1, False), (torch.tensor([255, 0, 1], dtype=torch.uint8), False),
+     (torch.tensor([0.2, 1.1, 0.0]), False), (SIGNS.abs() - 1, True), (1.5 * SIGNS, True)),
+)  # fmt: skip
+def test_a_cpu_refuses_binary_targets(target: Tensor, signed: bool, backend: str) -> None:
+    with pytest.raises(ValueError, match=r"`target` must be in .*got target\["):
+        lc.binary_loss(scores(3), target, signed=signed, backend=backend)
+    assert lc.binary_loss(scores(3), torch.tensor([1.002, 1, 0]), backend=backend).isfinite()  # Rounding is no error.
+
+
+def test_binary_targets_that_cannot_be_read_make_the_loss_nan() -> None:
+    compiled = torch.compile(functools.partial(lc.binary_loss, reduction="none"), backend="aot_eager")
+    given = scores(3)
+    losses = compiled(given, SIGNS)
+    losses.sum().backward()
+    assert losses.isnan().tolist() == [False, True, False] == given.grad.isnan().tolist()
+
+
+def test_ignored_binary_targets_may_be_anything() -> None:
+    weight, given = torch.tensor([1.0, 0.0, 1.0]), scores(3)
+    masked = lc.binary_loss(given, torch.tensor([0, -100, 1]), sample_weight=weight)
+    assert torch.equal(masked, lc.binary_loss(given, torch.tensor([0, 1, 1]), sample_weight=weight))
+    assert lc.binary_loss(given, torch.ones(3, dtype=torch.uint8), signed=True).isfinite()  # −1 is 255 as uint8.

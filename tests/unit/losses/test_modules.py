@@ -74,7 +74,7 @@ def test_replaces_cross_entropy_loss_in_place() -> None:
 
 def test_binary_module_passes_everything_on() -> None:
     options = {"pos_weight": PER_CLASS, "surrogate": Hinge(), "signed": True, "reduction": "none", "backend": "reference"}
-    target = SCORES.sin()
+    target = SCORES.sin().abs()  # Valid with and without `signed`.
     ours = BinaryLinearCoreLoss(**options)(SCORES, target, PER_SAMPLE[:, None])
     assert torch.equal(ours, binary_loss(SCORES, target, sample_weight=PER_SAMPLE[:, None], **options))
     for left_out in ("pos_weight", "surrogate", "signed", "reduction"):

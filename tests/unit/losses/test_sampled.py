@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from linearcore import LinearCore, multiclass_loss, sampled_multiclass_loss
-from linearcore.losses import Form, LogOdds, Pairwise, class_scores
+from linearcore import Hinge, LinearCore, multiclass_loss, sampled_multiclass_loss
+from linearcore.losses import Form, LogOdds, Pairwise, class_scores, sampled_multiclass_estimate
 from linearcore.proposals import HardNegatives, InBatch, LogUniform, Proposal, Uniform, hard_negatives
 from linearcore.surrogates import Surrogate
 from tests.cases import A_FEW, allows
@@ -156,6 +156,81 @@ def test_scores_of_some_classes(shape: tuple[int, int], has_bias: bool) -> None:
     for sparse in (True, False):
         found = class_scores(hidden, weight, bias if has_bias else None, own, others, sparse=sparse)
         close(list(found), [scores.gather(1, own[:, None])[:, 0], scores.gather(1, others.expand(5, -1))])
+
+
+# Estimates.
+
+
+@every_form
+@every_way
+@every_reduction
+def test_an_estimate_has_the_loss_and_its_gradients(form: Form, proposal: Proposal, reduction: str) -> None:
+    results = []
+    for function in (sampled_multiclass_loss, sampled_multiclass_estimate):
+        hidden, weight, bias = given = leaves()
+        options = {"proposal": proposal, "num_samples": 4, "generator": stream(9), "reduction": reduction, "form": form}
+        found = function(hidden, weight, TARGET, linear_bias=bias, **options)
+        loss = found if isinstance(found, Tensor) else found.loss
+        results.append([loss.detach(), *torch.autograd.grad(loss.sum(), given)])
+    close(results[1], results[0])
+    assert found.variance.shape == loss.shape and not found.variance.requires_grad
+    assert found.effective_sample_size.shape == TARGET.shape
+
+
+def test_effective_sample_sizes() -> None:
+    """Equal weights count as many as there are; a target that is drawn does not count."""
+    proposal, target = Uniform(), torch.tensor([0, 5])
+    object.__setattr__(proposal, "sample", lambda *_: torch.tensor([[0, 1, 1, 2]]))
+    hidden, weight, _ = leaves(2)
+    size = sampled_multiclass_estimate(hidden, weight, target, proposal=proposal, num_samples=4).effective_sample_size
+    torch.testing.assert_close(size, torch.tensor([3.0, 4.0]))
+    uneven = LogUniform()
+    object.__setattr__(uneven, "sample", lambda *_: torch.tensor([[1, 4, 4, 4]]))
+    size = sampled_multiclass_estimate(hidden, weight, target, proposal=uneven, num_samples=4).effective_sample_size
+    assert (size < 4).all() and (size > 1).all()
+
+
+def test_one_sample_has_no_variance_to_report() -> None:
+    hidden, weight, _ = leaves()
+    assert sampled_multiclass_estimate(hidden, weight, TARGET, proposal=SHARED, num_samples=1).variance.isnan()
+
+
+# Backends.
+
+
+@every_form
+@pytest.mark.parametrize("name", ("reference", "compiled"))
+def test_backends_agree(form: Form, name: str) -> None:
+    """In float64 the C kernels are the definition up to rounding, double backward included."""
+    results = []
+    for backend in ("eager", name):
+        given = leaves()
+        loss = sampled(given, form=form, backend=backend, surrogate=LinearCore("gamma", 0.3))
+        first = torch.autograd.grad(loss, given, create_graph=True)
+        second = torch.autograd.grad(sum(part.square().sum() for part in first), given)
+        results.append([loss, *first, *second])
+    close(results[1], results[0])
+
+
+def test_compiled_kernels_are_refused_where_they_do_not_work() -> None:
+    given = leaves()
+    for options in ({"proposal": OWN}, {"surrogate": Hinge(), "form": "pairwise"}):
+        with pytest.raises(ValueError, match=r"^`backend` must have compiled kernels"):
+            sampled(given, backend="compiled", **options)
+    with pytest.raises(ValueError, match=r"^`backend` must be one of"):
+        sampled(given, backend="fastest")
+
+
+class Careless(Uniform):
+    """Returns a class that does not exist."""
+
+    def sample(self, size, num_classes, like, generator):  # type: ignore[no-untyped-def]
+        return torch.full(size, num_classes)
+
+
+def test_a_proposal_that_leaves_the_classes_is_noticed() -> None:
+    with pytest.raises(IndexError):
+        sampled(leaves(), proposal=Careless())
 
 
 # Sparse gradients.

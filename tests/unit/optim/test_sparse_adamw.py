@@ -43,6 +43,41 @@ def test_without_decay_it_is_sparse_adam() -> None:
     torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("decay", (0.0, 0.4))
+@pytest.mark.parametrize("dtype", (torch.float32, torch.float64), ids=str)
+@pytest.mark.parametrize("columns", ((), (1,), (40,), (3, 700)), ids=str)
+def test_rows_that_repeat_are_summed_whatever_computes_it(
+    columns: tuple[int, ...], dtype: torch.dtype, decay: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel against torch operations in float64; one row comes twenty times and more."""
+    results = []
+    for kind in (dtype, torch.float64):
+        parameter = torch.nn.Parameter(drawn(5000, *columns).to(kind))
+        optimizer = SparseAdamW([parameter], lr=0.1, weight_decay=decay)
+        for step in range(4):
+            index = torch.randint(5000, (1, 60), generator=torch.Generator().manual_seed(step))
+            index[0, ::3] = 4321
+            values = drawn(60, *columns, seed=step).to(kind)
+            parameter.grad = torch.sparse_coo_tensor(index, values, parameter.shape, check_invariants=True)
+            optimizer.step()
+        state = [part for part in optimizer.state[parameter].values() if isinstance(part, Tensor)]
+        results.append([part.detach().double() for part in (parameter, *state)])
+        monkeypatch.setattr("linearcore.optim._sparse_adamw.sparse_adamw", lambda *_: False)
+    tolerance = 1e-12 if dtype == torch.float64 else 2e-5
+    for found, expected in zip(*results, strict=True):
+        torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
+
+
+def test_autograd_notices_the_step() -> None:
+    parameter = torch.nn.Parameter(drawn(4, 2))
+    optimizer = SparseAdamW([parameter], lr=0.1)
+    loss = parameter.square().sum()
+    parameter.grad = sparse([[1]], drawn(1, 2), (4, 2))
+    optimizer.step()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
 def test_what_has_no_gradient_is_left_alone() -> None:
     parameter = torch.nn.Parameter(drawn(6, 2))
     before = parameter.detach().clone()

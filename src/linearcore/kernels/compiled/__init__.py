@@ -9,26 +9,42 @@ chain.h                 masks and layout of chains
 crf.c, crf.h            log-partition function and likelihood of a linear-chain CRF
 search.c, search.h      Viterbi and k-best decoding
 local.c, local.h        losses of positions given the neighbouring tags
+adamw.c, adamw.h        AdamW on the rows of a sparse gradient
+sampled.c, sampled.h    losses of rows with sampled candidate classes
 """
 
+from linearcore.kernels.compiled._adamw import compiled_adamw
 from linearcore.kernels.compiled._binary import compiled_binary_loss
+from linearcore.kernels.compiled._chain import NotCompiledError
 from linearcore.kernels.compiled._crf import can_compile_crf, compiled_crf
-from linearcore.kernels.compiled._dense import FormCode, LossCode, can_compile, compiled_loss, compiled_rows
+from linearcore.kernels.compiled._dense import can_compile, compiled_loss, compiled_rows
 from linearcore.kernels.compiled._library import has_compiled_kernels
 from linearcore.kernels.compiled._local import can_compile_local, compiled_local
+from linearcore.kernels.compiled._sampled import (
+    can_compile_sampled,
+    gather_rows,
+    row_losses,
+    score_gradient,
+    table_gradients,
+)
 from linearcore.kernels.compiled._search import compiled_search
 
 __all__ = [
-    "FormCode",
-    "LossCode",
+    "NotCompiledError",
     "can_compile",
     "can_compile_crf",
     "can_compile_local",
+    "can_compile_sampled",
+    "compiled_adamw",
     "compiled_binary_loss",
     "compiled_crf",
     "compiled_local",
     "compiled_loss",
     "compiled_rows",
     "compiled_search",
+    "gather_rows",
     "has_compiled_kernels",
+    "row_losses",
+    "score_gradient",
+    "table_gradients",
 ]

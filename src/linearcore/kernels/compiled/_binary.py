@@ -16,20 +16,24 @@ _CALL = struct.Struct("=qdddddddQQqqqdQQq")
 
 
 def compiled_binary_loss(
-    identity: KernelIdentity | None, scores: Tensor, target: Tensor, reduction: str, reference: Reference
+    identity: KernelIdentity, scores: Tensor, target: Tensor, reduction: str, reference: Reference
 ) -> Tensor | None:
     """Returns the reduced loss, a scalar, or None if another backend has to compute it, as `compiled_loss` does.
 
     Args:
-        identity: φ; None if it is not compiled.
+        identity: φ.
         scores: any shape, float32 or float64.
         target: same shape: 0 or 1 as bool, uint8 or int64, or probabilities in the dtype of the scores.
         reduction: "sum" or "mean".
         reference: the same loss with plain autograd, for second derivatives.
     """
-    if identity is None or type(scores) is not Tensor or type(target) is not Tensor or reduction not in ("sum", "mean"):
-        return None
-    if scores.dtype not in _DTYPES or not is_plain(scores) or scores.shape != target.shape or scores.numel() == 0:
+    if (
+        reduction not in ("sum", "mean")
+        or scores.dtype not in _DTYPES
+        or not is_plain(scores)
+        or scores.shape != target.shape
+        or scores.numel() == 0
+    ):
         return None
     kind = 0 if target.dtype == scores.dtype else _TARGET_KINDS.get(target.dtype)
     if kind is None or target.requires_grad or not (target.is_cpu and target.is_contiguous() and scores.is_contiguous()):

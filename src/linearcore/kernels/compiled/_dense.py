@@ -1,17 +1,15 @@
 """Dense multi-class losses with index targets, in one pass over the scores (`dense.c`)."""
 
 import struct
-from enum import IntEnum
 from functools import lru_cache
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from linearcore._torch import is_plain
+from linearcore.kernels._loss_code import LossCode
 from linearcore.kernels.compiled._gradient import Reference, with_gradient
 from linearcore.kernels.compiled._library import entry
-from linearcore.surrogates import KernelIdentity
 
 _DTYPES = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2}
 _REDUCTIONS = {"none": 0, "sum": 1, "mean": 2}
@@ -19,32 +17,6 @@ _LOSS = struct.Struct("=qdddddddqqdd")
 _CALL = struct.Struct("=QQqqqqqQQq")
 #: Class indices are 32-bit in the kernel.
 _MAX_CLASSES = 2**31 - 16
-
-
-class FormCode(IntEnum):
-    """Forms that `dense.c` implements."""
-
-    LOGODDS = 0
-    PAIRWISE = 1
-    CENTERED = 2
-
-
-class LossCode(NamedTuple):
-    """A loss that `dense.c` implements.
-
-    Attributes:
-        form: the form.
-        is_mean: mean over competitors instead of their sum.
-        surrogate: φ.
-        radius: norm that the scores are normalised to (`losses.robust_loss`); 0 for none.
-        scale: factor of the loss.
-    """
-
-    form: FormCode
-    is_mean: bool
-    surrogate: KernelIdentity
-    radius: float = 0.0
-    scale: float = 1.0
 
 
 @lru_cache(maxsize=256)
@@ -61,7 +33,7 @@ def can_compile(scores: Tensor) -> bool:
 
 
 def compiled_loss(
-    code: LossCode | None, scores: Tensor, target: Tensor, ignore_index: int, reduction: str, reference: Reference
+    code: LossCode, scores: Tensor, target: Tensor, ignore_index: int, reduction: str, reference: Reference
 ) -> Tensor | None:
     """Returns the reduced loss, a scalar in the dtype of `scores`, or None if another backend has to compute it.
 
@@ -70,19 +42,15 @@ def compiled_loss(
     which all rows are ignored.
 
     Args:
-        code: the loss; None if it is not compiled.
+        code: the loss.
         scores: (N, C).
         target: (N,) class indices.
-        ignore_index: label of rows without loss.
+        ignore_index: label of rows without loss; a 64-bit integer.
         reduction: "sum" or "mean".
         reference: the same loss with plain autograd, for second derivatives.
 
     If gradients are needed they are computed in the same pass and kept, as large as the scores, for the backward pass.
     """
-    if code is None or type(scores) is not Tensor or type(target) is not Tensor or type(ignore_index) is not int:
-        return None
-    if not -(2**63) <= ignore_index < 2**63:  # The kernel has it as a 64-bit integer.
-        return None
     if reduction not in ("sum", "mean") or not can_compile(scores) or not scores.is_contiguous():
         return None
     if target.dtype != torch.int64 or target.shape != scores.shape[:1] or not (target.is_cpu and target.is_contiguous()):

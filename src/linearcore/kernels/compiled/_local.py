@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from linearcore.kernels._backend import compute_gradients
+from linearcore.kernels._loss_code import LossCode
 from linearcore.kernels.compiled._chain import ChainArguments, NotCompiledError, call_kernel, can_compile_chain
-from linearcore.kernels.compiled._dense import LossCode, packed_loss
+from linearcore.kernels.compiled._dense import packed_loss
 from linearcore.structures import Chain
 
 #: Returns the losses (L, B) of emissions and chain with plain autograd, for second derivatives.

@@ -6,7 +6,7 @@ typedef struct {
     surrogate phi;
     const void *scores;  /* (N,) */
     const void *target;  /* (N,) */
-    int64_t target_kind; /* 0: as the scores, 1: bytes, 2: int64; integers above 0 are positive */
+    int64_t target_kind; /* 0: as the scores, 1: bytes, 2: int64 */
     int64_t size;
     int64_t dtype; /* 0: float, 1: double */
     double scale;  /* factor of loss and gradient, 1/N for the mean */
@@ -34,7 +34,7 @@ static void run_chunk(void *data, int64_t chunk) {
     c->totals[chunk] = c->a.dtype == 0 ? elements_f32(&c->a, first, last) : elements_f64(&c->a, first, last);
 }
 
-/* Returns 0, or 2 if a score or a loss is infinite or NaN; outputs are then undefined. */
+/* Returns 0, or 2 if a score or a loss is infinite or NaN or a target out of range; outputs are then undefined. */
 EXPORT int64_t lc_binary(const arguments *a) {
     call c;
     c.a = *a;

@@ -1,120 +1,210 @@
-"""Forward and backward direction of the rescaled recursion, with two launches per step: a product, and everything else.
+"""Both directions of the rescaled recursion over many tags in one launch: a persistent kernel with a barrier between phases.
 
-A product of a few rows with a large matrix is limited by reading the matrix. Libraries pad the rows to a tile of 64 or more,
-so their products are limited by arithmetic instead.
+Each step reads the matrix once, for both directions. In the first phase a program multiplies tiles of the matrix, in the
+second one it adds up the parts of some new entries. Triton's interpreter runs one phase per launch.
 """
 
+import os
+
+import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
 from linearcore.kernels.fused._device import on_tensor_device, with_unit_stride
 
-#: Rows per tile: the minimum for tl.dot.
-ROWS = 16
-#: Columns and depth per tile, and number of parts of the depth, which gives work to every processor. Fastest of 27 settings
-#: with 1000 and 4000 tags on an H200.
-COLUMNS, DEPTH, PARTS = 128, 32, 16
+#: Columns and depth per tile, and number of parts of the depth.
+COLUMNS, DEPTH, PARTS = 64, 32, 4
+#: New entries that a program adds up at a time.
+BLOCK = 256
+#: Products of a float32 as three products of its leading and trailing digits on tensor cores, which have been able to do
+#: this since compute capability 8. The errors are those of float32 products (measured with 4000 tags and 128 positions).
+PRECISION = "tf32x3"
+WARPS, STAGES = 4, 1
+#: Programs per processor, which have to run at the same time, if a processor has the shared memory.
+RESIDENT, SHARED_MEMORY = 2, 200 * 2**10
 
 
 @on_tensor_device
-def forward_recursion(a: Tensor, exp_transitions: Tensor, factors: Tensor, mask: Tensor | None) -> Tensor:
-    """Fills a[1:] and returns z (L, B, 1); see `kernels._partition`.
+def recursions(a: Tensor, b: Tensor, exp_transitions: Tensor, factors: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Fills a[1:] and b[:-1], scaled so that their largest entries are 1, and returns the scales z and z' (L, B, 1).
+
+        z_j a_j = (a_{j−1} E) ⊙ x_j          z'_j b_{j−1} = (b_j ⊙ x_j) Eᵀ
 
     Args:
-        a: (L + 1, B, W), contiguous, zero except a[0].
-        exp_transitions: (W, |Y|).
-        factors: (L, B, |Y|).
-        mask: (L, B, 1) booleans, or None if all are True.
+        a, b: (L + 1, B, W), contiguous, given a[0] and b[L] with largest entry 1.
+        exp_transitions: (W, |Y|), E.
+        factors: (L, B, |Y|), x.
+        mask: (L, B) booleans; masked steps copy.
     """
-    exp_transitions, factors = exp_transitions.contiguous(), with_unit_stride(factors)
-    z, parts = a.new_empty(factors.shape[0], a.shape[1], 1), a.new_empty(PARTS, a.shape[1], exp_transitions.shape[1])
-    mask = None if mask is None else mask.contiguous()
-    for j in range(factors.shape[0]):
-        _product(a, j, None, exp_transitions, parts)
-        _finish_step(parts, a, j, j + 1, factors, j, mask, z)
-    return z
+    matrix, factors, mask = exp_transitions.contiguous(), with_unit_stride(factors), mask.contiguous()
+    (width, num_tags), (length, batch) = matrix.shape, mask.shape
+    rows = 16 if batch <= 16 else 32 if batch <= 32 else 64
+    tiles = triton.cdiv(num_tags, COLUMNS), PARTS, triton.cdiv(batch, rows)
+    forward_parts = a.new_empty(PARTS, batch, num_tags)
+    backward_parts = a.new_empty(tiles[0], batch, width)
+    num_blocks = triton.cdiv(width, BLOCK)
+    maxima = torch.ones((2, 2, batch, num_blocks), dtype=torch.float32, device=a.device)
+    counter = torch.zeros(1, dtype=torch.int32, device=a.device)
+    num_items = tiles[0] * tiles[1] * tiles[2]
+    for grid, first, last, phases in _launches(a, num_items, length):
+        _recursion[(grid,)](
+            a, b, matrix, factors, *factors.stride()[:2], mask, forward_parts, backward_parts, maxima, counter, first, last,
+            length, batch, width, num_tags, triton.cdiv(triton.cdiv(width, PARTS), DEPTH) * DEPTH, num_blocks, num_items,
+            PHASES=phases, ROWS=rows, COLUMNS=COLUMNS, DEPTH=DEPTH, PARTS=PARTS, BLOCK=BLOCK,
+            TILES=triton.next_power_of_2(tiles[0]), MAXIMA=triton.next_power_of_2(num_blocks), PRECISION=_precision(a),
+            num_warps=WARPS, num_stages=STAGES, launch_cooperative_grid=phases == 0,
+        )  # fmt: skip
+    z, z_back = a[1:].amax(-1, keepdim=True), b[:-1].amax(-1, keepdim=True)
+    a[1:].div_(z)
+    b[:-1].div_(z_back)
+    return z, z_back
 
 
-@on_tensor_device
-def backward_recursion(b: Tensor, exp_transitions: Tensor, factors: Tensor, mask: Tensor | None) -> Tensor:
-    """Fills b[:-1] and returns z' (L, B, 1). Arguments as in `forward_recursion`."""
-    factors = with_unit_stride(factors)
-    z, parts = b.new_empty(factors.shape[0], b.shape[1], 1), b.new_empty(PARTS, b.shape[1], exp_transitions.shape[0])
-    mask = None if mask is None else mask.contiguous()
-    # Copied once: reading the transposed view in every step takes four times as long.
-    columns = exp_transitions.t().contiguous()
-    for j in reversed(range(factors.shape[0])):
-        _product(b, j + 1, (factors, j), columns, parts)
-        _finish_step(parts, b, j + 1, j, None, j, mask, z)
-    return z
+def _launches(a: Tensor, num_items: int, length: int) -> list[tuple[int, int, int, int]]:
+    """Returns (programs, first step, last step, phases) of each launch; phases is 0 for both, with barriers between them."""
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        return [(1, step, step + 1, phase) for step in range(length) for phase in (1, 2)]
+    device = torch.cuda.get_device_properties(a.device)
+    resident = RESIDENT if device.shared_memory_per_multiprocessor > SHARED_MEMORY else 1
+    return [(min(num_items, resident * device.multi_processor_count), 0, length, 0)]
 
 
-def _product(x: Tensor, at: int, factors: tuple[Tensor, int] | None, matrix: Tensor, parts: Tensor) -> None:
-    """Writes the P parts of x[at] @ matrix, or (x[at] ⊙ factors) @ matrix, to `parts` (P, B, N), for a matrix (K, N)."""
-    depth, columns = matrix.shape
-    batch = x.shape[1]
-    part_size = triton.cdiv(triton.cdiv(depth, PARTS), DEPTH) * DEPTH
-    y, step = (x, 0) if factors is None else factors
-    # Positions are passed as offsets, since slicing would take longer than the launch.
-    _thin_product[(triton.cdiv(columns, COLUMNS), PARTS, triton.cdiv(batch, ROWS))](
-        x, at * x.stride(0), x.stride(1), y, step * y.stride(0), y.stride(1), matrix, parts, batch, depth, columns,
-        part_size, HAS_FACTORS=factors is not None, ROWS=ROWS, COLUMNS=COLUMNS, DEPTH=DEPTH,
-    )  # fmt: skip
+def _precision(tensor: Tensor) -> str:
+    return "ieee" if tensor.is_cuda and torch.cuda.get_device_capability(tensor.device) < (8, 0) else PRECISION
 
 
-def _finish_step(
-    parts: Tensor, x: Tensor, old: int, new: int, factors: Tensor | None, step: int, mask: Tensor | None, z: Tensor
-) -> None:
-    """Computes x[new] from the parts of the product and the factors; copies x[old] where masked."""
-    batch, width = x.shape[1:]
-    y = x if factors is None else factors
-    _finish[(batch,)](
-        parts, y, step * y.stride(0), y.stride(1), x, old * x.stride(0), new * x.stride(0),
-        z if mask is None else mask, z, step * batch, batch, width, parts.shape[2],
-        HAS_FACTORS=factors is not None, IS_FULL=mask is None, PARTS=PARTS, BLOCK=triton.next_power_of_2(width), num_warps=8,
-    )  # fmt: skip
+@triton.jit
+def _wait_for_all(counter, number):
+    """Waits until all programs have called this function for the `number`-th time; they run at the same time."""
+    tl.debug_barrier()
+    tl.atomic_add(counter, 1, sem="acq_rel", scope="gpu")
+    while tl.atomic_add(counter, 0, sem="acquire", scope="gpu") < number * tl.num_programs(0):
+        pass
+    tl.debug_barrier()
 
 
-@triton.jit(do_not_specialize=["at", "factor_offset"])
-def _thin_product(
-    x, at, row_stride, factors, factor_offset, factor_stride, matrix, parts, batch, depth, columns, part_size,
-    HAS_FACTORS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr,  # noqa: N803
+@triton.jit
+def _scale(maxima, row, is_row, num_blocks, MAXIMA: tl.constexpr):  # noqa: N803
+    """Returns the largest entry of each row."""
+    block = tl.arange(0, MAXIMA)
+    at = maxima + row[:, None] * num_blocks + block[None, :]
+    return tl.max(tl.load(at, mask=is_row[:, None] & (block[None, :] < num_blocks), other=0.0), 1)
+
+
+@triton.jit
+def _left_part(a, row, is_row, k, width, scale):
+    """Returns the entries k of the rows, scaled; 0 outside."""
+    is_here = is_row[:, None] & (k[None, :] < width)
+    values = tl.load(a + row[:, None] * width + k[None, :], mask=is_here, other=0.0) / scale[:, None]
+    return tl.where(is_here, values, 0.0)
+
+
+@triton.jit
+def _entries(matrix, k, column, width, num_tags):
+    """Returns a tile of the matrix; 0 outside."""
+    at = matrix + k[:, None].to(tl.int64) * num_tags + column[None, :]
+    return tl.load(at, mask=(k[:, None] < width) & (column[None, :] < num_tags), other=0.0)
+
+
+@triton.jit
+def _multiply(
+    item, a, b, matrix, factors, factor_stride, forward_parts, backward_parts, maxima, batch, width, num_tags, part_size,
+    num_blocks, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr, PARTS: tl.constexpr,  # noqa: N803
+    MAXIMA: tl.constexpr, PRECISION: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
-    column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
-    part = tl.program_id(1)
-    row = (tl.program_id(2) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
+    """Parts of the products of a tile of rows with a tile of the matrix in both directions; `a` and `b` are the old rows."""
+    num_tiles = tl.cdiv(num_tags, COLUMNS)
+    tile = item % num_tiles
+    part = (item // num_tiles) % PARTS
+    row = (item // (num_tiles * PARTS)) * ROWS + tl.arange(0, ROWS)
+    is_row = row < batch
+    row = row.to(tl.int64)
+    column = tile * COLUMNS + tl.arange(0, COLUMNS)
+    is_here = is_row[:, None] & (column[None, :] < num_tags)
+    scale = _scale(maxima, row, is_row, num_blocks, MAXIMA)
+    back_scale = _scale(maxima + batch * num_blocks, row, is_row, num_blocks, MAXIMA)
+    right = tl.load(b + row[:, None] * width + column[None, :], mask=is_here, other=0.0) / back_scale[:, None]
+    right *= tl.load(factors + row[:, None] * factor_stride + column[None, :], mask=is_here, other=0.0)
+    right = tl.where(is_here, right, 0.0)
     total = tl.zeros((ROWS, COLUMNS), tl.float32)
-    for first in range(part * part_size, tl.minimum(part * part_size + part_size, depth), DEPTH):
+    start = part * part_size
+    left = _left_part(a, row, is_row, start + tl.arange(0, DEPTH), width, scale)
+    entries = _entries(matrix, start + tl.arange(0, DEPTH), column, width, num_tags)
+    for first in range(start, tl.minimum(start + part_size, width), DEPTH):
         k = first + tl.arange(0, DEPTH)
-        left_mask = (row[:, None] < batch) & (k[None, :] < depth)
-        left = tl.load(x + at + row[:, None] * row_stride + k[None, :], mask=left_mask, other=0.0)
-        if HAS_FACTORS:
-            left *= tl.load(factors + factor_offset + row[:, None] * factor_stride + k[None, :], mask=left_mask, other=0.0)
-        right_mask = (k[:, None] < depth) & (column[None, :] < columns)
-        right = tl.load(matrix + k[:, None].to(tl.int64) * columns + column[None, :], mask=right_mask, other=0.0)
-        # Full precision regardless of the global setting, because errors accumulate over positions.
-        total = tl.dot(left, right, total, input_precision="ieee")
-    target = (part * batch + row[:, None]) * columns + column[None, :]
-    tl.store(parts + target, total, mask=(row[:, None] < batch) & (column[None, :] < columns))
+        is_k = is_row[:, None] & (k[None, :] < width)
+        # Loaded one iteration ahead. Triton does not do this for tiles that are used in two products.
+        next_left = _left_part(a, row, is_row, k + DEPTH, width, scale)
+        next_entries = _entries(matrix, k + DEPTH, column, width, num_tags)
+        total = tl.dot(left, entries, total, input_precision=PRECISION)
+        back = tl.dot(right, tl.trans(entries), input_precision=PRECISION)
+        tl.store(backward_parts + (tile * batch + row[:, None]) * width + k[None, :], back, mask=is_k)
+        left, entries = next_left, next_entries
+    tl.store(forward_parts + (part * batch + row[:, None]) * num_tags + column[None, :], total, mask=is_here)
 
 
-@triton.jit(do_not_specialize=["factor_offset", "old", "new", "step"])
-def _finish(
-    parts, factors, factor_offset, factor_stride, x, old, new, mask, z, step, batch, width, columns,
-    HAS_FACTORS: tl.constexpr, IS_FULL: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr,  # noqa: N803
+@triton.jit
+def _add_up(
+    direction, chain, block, parts, num_parts, size, factors, mask, old, new, old_maxima, new_maxima, width, num_tags,
+    batch, num_blocks, BLOCK: tl.constexpr, ROOM: tl.constexpr, MAXIMA: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
-    chain = tl.program_id(0).to(tl.int64)
-    column = tl.arange(0, BLOCK)
-    is_column = column < columns
-    value = tl.zeros((BLOCK,), tl.float32)
-    for part in tl.static_range(PARTS):
-        value += tl.load(parts + (part * batch + chain) * columns + column, mask=is_column, other=0.0)
-    if HAS_FACTORS:
-        value *= tl.load(factors + factor_offset + chain * factor_stride + column, mask=is_column, other=0.0)
-    if not IS_FULL:
-        old_value = tl.load(x + old + chain * width + column, mask=column < width, other=0.0)
-        value = tl.where(tl.load(mask + step + chain) != 0, value, old_value)
-    largest = tl.max(value, 0)
-    tl.store(z + step + chain, largest)
-    tl.store(x + new + chain * width + column, value / largest, mask=column < width)
+    """Adds up the parts of a block of a new row, which is `size` wide, and multiplies it by the factors if it is forward."""
+    column = block * BLOCK + tl.arange(0, BLOCK)
+    part = tl.arange(0, ROOM)
+    is_here = column < size
+    at = parts + (part[:, None] * batch + chain) * size + column[None, :]
+    value = tl.sum(tl.load(at, mask=(part[:, None] < num_parts) & is_here[None, :], other=0.0), 0)
+    if direction == 0:
+        value *= tl.load(factors + column, mask=column < num_tags, other=0.0)
+    if tl.load(mask) == 0:
+        maximum = tl.arange(0, MAXIMA)
+        scale = tl.max(tl.load(old_maxima + maximum, mask=maximum < num_blocks, other=0.0), 0)
+        value = tl.load(old + column, mask=column < width, other=0.0) / scale
+    tl.store(new + column, value, mask=column < width)
+    tl.store(new_maxima + block, tl.max(tl.where(column < width, value, 0.0), 0))
+
+
+@triton.jit(do_not_specialize=["first", "last", "length", "batch"])
+def _recursion(
+    a, b, matrix, factors, time_stride, chain_stride, mask, forward_parts, backward_parts, maxima, counter, first, last,
+    length, batch, width, num_tags, part_size, num_blocks, num_items,
+    PHASES: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr, PARTS: tl.constexpr,  # noqa: N803
+    BLOCK: tl.constexpr, TILES: tl.constexpr, MAXIMA: tl.constexpr, PRECISION: tl.constexpr,  # noqa: N803
+):  # fmt: skip
+    size = tl.full((), 0, tl.int64) + batch * width
+    for step in range(first, last):
+        j = tl.full((), 0, tl.int64) + step
+        back = length - 1 - j
+        old_maxima = maxima + (step % 2) * 2 * batch * num_blocks
+        new_maxima = maxima + ((step + 1) % 2) * 2 * batch * num_blocks
+        if PHASES != 2:
+            for item in range(tl.program_id(0), num_items, tl.num_programs(0)):
+                _multiply(
+                    item, a + j * size, b + (back + 1) * size, matrix, factors + back * time_stride, chain_stride,
+                    forward_parts, backward_parts, old_maxima, batch, width, num_tags, part_size, num_blocks,
+                    ROWS, COLUMNS, DEPTH, PARTS, MAXIMA, PRECISION,
+                )  # fmt: skip
+        if PHASES == 0:
+            _wait_for_all(counter, 2 * step + 1)
+        if PHASES != 1:
+            for item in range(tl.program_id(0), 2 * batch * num_blocks, tl.num_programs(0)):
+                block = item % num_blocks
+                chain = ((item // num_blocks) % batch).to(tl.int64)
+                row = chain * width
+                if item < batch * num_blocks:
+                    _add_up(
+                        0, chain, block, forward_parts, PARTS, num_tags, factors + j * time_stride + chain * chain_stride,
+                        mask + j * batch + chain, a + j * size + row, a + (j + 1) * size + row,
+                        old_maxima + chain * num_blocks, new_maxima + chain * num_blocks, width, num_tags, batch, num_blocks,
+                        BLOCK, PARTS, MAXIMA,
+                    )  # fmt: skip
+                else:
+                    _add_up(
+                        1, chain, block, backward_parts, tl.cdiv(num_tags, COLUMNS), width, factors,
+                        mask + back * batch + chain, b + (back + 1) * size + row, b + back * size + row,
+                        old_maxima + (batch + chain) * num_blocks, new_maxima + (batch + chain) * num_blocks, width,
+                        num_tags, batch, num_blocks, BLOCK, TILES, MAXIMA,
+                    )  # fmt: skip
+        if PHASES == 0:
+            _wait_for_all(counter, 2 * step + 2)

@@ -1,0 +1,140 @@
+"""Losses of rows with sampled candidate classes that all rows share, without tensors of the size of the classes.
+
+    s[n, k] = hidden[n] · weight[c_k] + bias[c_k],       and for the rows of a chain
+            + sources[before_n] · targets[c_k] + targets[after_n] · sources[c_k],    start[c_k], end[c_k] at the ends
+
+The score of the label of a row is the same with the label in place of c_k. The loss of a row is a form over these scores.
+"""
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from linearcore.kernels import compiled
+from linearcore.kernels._backend import compute_gradients
+from linearcore.kernels._fused import fused_kernels_for
+from linearcore.kernels._sampled_types import Gathered, SampledRows, TableGradients
+from linearcore.kernels.compiled import NotCompiledError
+
+#: Returns the losses of hidden, weight, bias, start, end, sources and targets with plain autograd.
+Reference = Callable[..., Tensor]
+
+
+def sampled_rows(
+    hidden: Tensor, rows: SampledRows, kernels: ModuleType, reference: Reference, *, sparse: bool, dtype: torch.dtype
+) -> Tensor:
+    """Returns the losses (N,), float32, or float64 for hidden states in float64.
+
+    Args:
+        hidden: (N, H).
+        rows: labels, candidates and tables.
+        kernels: `kernels.fused` or `kernels.compiled`: `gather_rows`, `row_losses`, `score_gradient`, `table_gradients`.
+        reference: the same losses with plain autograd, for second derivatives.
+        sparse: sparse gradients for all tables.
+        dtype: dtype of the products with `weight`.
+
+    Time O(N·K·(H + r)); memory O(N·K + (N + K)·(H + r)).
+    """
+    edges = rows.edges or (None,) * 4
+    tables = rows.weight, rows.bias, *edges
+    try:
+        losses: Tensor = _SampledRows.apply(hidden, *tables, rows, kernels, reference, sparse, dtype)  # type: ignore[no-untyped-call]
+    except NotCompiledError:
+        return reference(hidden, *tables)
+    return losses
+
+
+def sampled_kernels(backend: str, *tensors: Tensor) -> ModuleType | None:
+    """Returns the kernels of a resolved backend for `sampled_rows`, or None for the reference."""
+    if backend == "compiled":
+        return compiled
+    return fused_kernels_for(*tensors) if backend == "fused" else None
+
+
+class _SampledRows(torch.autograd.Function):
+    """Double backward uses the reference."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, start: Tensor | None, end: Tensor | None,
+        sources: Tensor | None, targets: Tensor | None, rows: SampledRows, kernels: ModuleType, reference: Reference,
+        sparse: bool, dtype: torch.dtype,
+    ) -> Tensor:  # fmt: skip
+        gathered = kernels.gather_rows(hidden, rows, dtype)
+        width = hidden.shape[1]
+        with torch.autocast(hidden.device.type, enabled=False):
+            scores, unary_scores = gathered.rows @ gathered.candidate_rows.t(), None
+            if rows.unary:
+                unary_scores = gathered.rows[:, :width] @ gathered.candidate_rows[:, :width].t()
+        losses, stats = kernels.row_losses(scores, unary_scores, gathered, rows)
+        ctx.save_for_backward(
+            hidden, weight, bias, start, end, sources, targets, rows.target, rows.candidates, rows.log_weight,
+            scores, unary_scores, stats, *gathered,
+        )  # fmt: skip
+        ctx.options = rows, kernels, reference, sparse, dtype
+        return losses  # type: ignore[no-any-return]
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
+        inputs = ctx.saved_tensors[:7]
+        rows, kernels, reference, sparse, dtype = ctx.options
+        needs = ctx.needs_input_grad[:7]
+        if torch.is_grad_enabled():
+            given = [tensor for tensor in inputs if tensor is not None]
+            needed = [need for need, tensor in zip(needs, inputs, strict=True) if tensor is not None]
+            found = iter(compute_gradients(reference(*inputs), given, grad_output, needed, create_graph=True))
+            return *(None if tensor is None else next(found) for tensor in inputs), *(None,) * 5
+        scores, unary_scores, stats, *parts = ctx.saved_tensors[10:]
+        gathered = Gathered(*parts)
+        gradient, edge_gradient, sums = kernels.score_gradient(
+            grad_output, stats, scores, unary_scores, gathered, rows, dtype
+        )
+        with torch.autocast(gradient.device.type, enabled=False):
+            products = _products(gradient, edge_gradient, gathered, inputs[0].shape[1])
+        gradients = kernels.table_gradients(grad_output, stats, *products, sums, gathered, inputs[0], rows, needs)
+        return *_as_tensors(gradients, gathered.index, inputs, needs, sparse=sparse), *(None,) * 5
+
+
+def _products(gradient: Tensor, edge_gradient: Tensor, gathered: Gathered, width: int) -> tuple[Tensor, Tensor]:
+    """Returns the gradients of `gathered.rows` and `gathered.candidate_rows` by the scores of the candidates.
+
+    The first `width` columns, of the hidden states, have `gradient`, the others `edge_gradient`.
+    """
+    rows, candidates = gathered.rows, gathered.candidate_rows
+    if edge_gradient is gradient:
+        return gradient @ candidates, gradient.t() @ rows
+    results = torch.empty_like(rows), torch.empty_like(candidates)
+    for columns, part in ((slice(width), gradient), (slice(width, None), edge_gradient)):
+        torch.mm(part, candidates[:, columns], out=results[0][:, columns])
+        torch.mm(part.t(), rows[:, columns], out=results[1][:, columns])
+    return results
+
+
+def _as_tensors(
+    gradients: TableGradients, index: Tensor, inputs: tuple[Tensor | None, ...], needs: tuple[bool, ...], *, sparse: bool
+) -> list[Tensor | None]:
+    """Returns the gradients of hidden, weight, bias, start, end, sources and targets."""
+    own = index[:1, -gradients.vectors.shape[1] :]  # Labels and candidates.
+    values = [(own, gradients.weight), (own, gradients.vectors[0])]
+    if len(index) == 2:
+        values += [(own, gradients.vectors[1]), (own, gradients.vectors[2])]
+        edges = (None, None) if gradients.edges is None else gradients.edges
+        values += [(index[1:], edges[1]), (index[:1], edges[0])]
+    found: list[Tensor | None] = [gradients.hidden, *(None,) * 6]
+    for place, (where, part) in enumerate(values, 1):
+        table = inputs[place]
+        if needs[place] and table is not None and part is not None:
+            found[place] = _table_gradient(table, where, part, sparse=sparse)
+    return found
+
+
+def _table_gradient(table: Tensor, index: Tensor, values: Tensor, *, sparse: bool) -> Tensor:
+    """Returns the gradient of a table with `values` at the rows `index` (1, M), which may repeat."""
+    if values.dtype != table.dtype:
+        values = values.to(table.dtype)
+    if sparse:
+        return torch.sparse_coo_tensor(index, values, table.shape, check_invariants=False)
+    return torch.zeros_like(table, memory_format=torch.contiguous_format).index_put_((index[0],), values, accumulate=True)
