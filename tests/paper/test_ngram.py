@@ -1,5 +1,6 @@
 """`ngram`: noun phrases from trees, minimum-risk training, numbers of single sentences, and the run at smoke scale."""
 
+import lzma
 import zipfile
 
 import pytest
@@ -10,6 +11,7 @@ from linearcore.structures import Sequences, Sites, SpanF1, sequence_scores
 from linearcore_paper.experiments import ngram
 from linearcore_paper.experiments.ngram import sentences, table, training
 from linearcore_paper.experiments.ngram.chunks import PARTS, generated_task, noun_phrase_task
+from linearcore_paper.experiments.ngram.strings import FILES, StringEdit, generated_strings, string_task, treebank_task
 from linearcore_paper.experiments.ngram.trees import noun_phrases, parse_trees
 from linearcore_paper.runner import RecordedRun, Settings
 from tests.paper.outcomes import COMMITTED, conclusion
@@ -59,6 +61,36 @@ def test_generated_spans_follow_the_scheme_and_the_seed():
     inside = tags[:, 1:] % 2 == 0
     kept = (tags[:, 1:] == tags[:, :-1]) | (tags[:, 1:] == tags[:, :-1] + 1)
     assert kept[inside & (tags[:, 1:] > 0)].all()
+
+
+def test_strings_are_the_features_of_words_in_order(tmp_path):
+    treebank_task.cache_clear()
+    (tmp_path / "tagging").mkdir()
+    for file, case in zip(FILES, ("Loc", "Abl"), strict=True):
+        features = {number: "Kind=New" if number == 10 else f"Case={case}|Proper=False" for number in range(1, 11)}
+        words = (f"1\tev\t_\tNOUN\t_\t{features[number]}\t0\troot\t_\t_\n" for number in features)
+        with lzma.open(tmp_path / "tagging" / file, "wt") as text:
+            text.write("\n".join(f"{word}2\t.\t_\tPUNCT\t_\t_\t1\tp\t_\t_\n" for word in words) + "\n")
+    task = treebank_task(tmp_path)
+    assert [len(task.parts[part]) for part in PARTS] == [32, 4, 4]
+    strings = {part: {"|".join(task.names[tag] for tag in row) for row in task.parts[part].tags} for part in PARTS}
+    assert strings["dev"] == {"NOUN|Case=Loc|Proper=False", "NOUN|Case=Abl|Proper=False", "PUNCT|–|–"}
+    assert strings["train"] == strings["dev"] and strings["test"] == {"NOUN|?|–", "PUNCT|–|–"}
+
+
+def test_empty_symbols_are_no_part_of_a_string():
+    cost, target = StringEdit(), torch.tensor([3, 4, 5, 0])
+    predictions = torch.tensor([[3, 4, 5, 0], [0, 3, 4, 5], [4, 5, 0, 0], [3, 4, 4, 5], [0, 0, 0, 0]])
+    assert cost.between(predictions, target).tolist() == pytest.approx([0, 0, 1 / 3, 1 / 4, 1])
+    masked = torch.tensor([True, True, False, False])
+    assert cost.between(predictions[3], target, masked).item() == 0
+
+
+def test_rare_strings_are_cut_to_the_longest_in_training():
+    sentences = [[("a", "X|f=1")]] * 8 + [[("a", "X")], [("a", "X|f=1|f=1|f=1")]]
+    task = string_task([sentences])
+    assert task.length == 2 and task.parts["test"].tags.tolist() == [[2, 3]]
+    assert torch.equal(generated_strings(3, 20).parts["train"].inputs, generated_strings(3, 20).parts["train"].inputs)
 
 
 def test_minimum_risk_training_is_the_expected_cost_over_all_sequences_if_all_are_candidates(monkeypatch):
@@ -112,7 +144,9 @@ def test_intervals_are_paired_by_seed():
 
 def test_small_runs_measure_every_method_and_judge_no_training(small):
     rows, verdicts = small.data["rows"], [claim.verdict for claim in small.claims]
-    assert {(row["method"], row["metric"]) for row in rows} == {(m, k) for m in training.METHODS for k in training.METRICS}
+    found = {(row["task"], row["metric"], row["method"]) for row in rows}
+    cases = [("generated", "span-f1"), ("generated", "ngram"), ("strings", "edit")]
+    assert found == {(*case, method) for case in cases for method in training.METHODS}
     assert all(0 < row[by]["mean"] < 100 for row in rows for by in ("viterbi", "risk"))
     assert verdicts[:4] == ["holds with a correction", "does not hold", "does not hold", "does not hold"]
     assert set(verdicts[5:]) == {"not judged"}

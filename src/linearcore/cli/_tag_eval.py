@@ -54,7 +54,8 @@ def evaluate(
     Prints accuracy (also for known and unknown words separately, and for every column of joint tags such as upos+feats),
     precision and recall of each feature and each tag, the most frequent confusions, and precision and recall of entities
     for BIO tags. "universal feats" is UFeats of CoNLL-18's evaluation. With --decode-for, a table compares the tags with the
-    best score and those with the least expected cost, and the other tables are of the latter.
+    best score and those with the least expected cost, and the other tables are of the latter. In JSON these are
+    under "decode_for", and "decoding" names the tags of both.
 
     \b
     Examples
@@ -89,7 +90,8 @@ def evaluate(
                 evaluation.add(sentence.words, sentence.tags or [], prediction.tags)
         if as_json:
             best, *others = (evaluation.to_json() for evaluation in evaluations)
-            typer.echo(json.dumps(best | {"decode_for": others[0] if others else None}, ensure_ascii=False))
+            decoded = {"decoding": f"least {decode_for} cost", **others[0]} if others else None
+            typer.echo(json.dumps({"decoding": "best score", **best, "decode_for": decoded}, ensure_ascii=False))
         else:
             _print(evaluations, all_tags)
 

@@ -104,6 +104,7 @@ def train(
         linearcore tag train --train la.conllu.xz --tag upos+feats --loss crf --device cuda --out latin
         linearcore tag train --train news.conllu --train blogs.conllu --tag upos --config settings.toml --out mixed
         linearcore tag train --train ner.txt --tag last --encoder transformer:my-bert --out entities
+        linearcore tag train --train ner.txt --tag last --cost span-f1 --out entities
     """
     with usage_errors():
         from linearcore.tagging.readers import read_sentences

@@ -45,7 +45,7 @@ class Draws(NamedTuple):
     """K sampled sequences for each of B examples, and their log-probabilities.
 
     Attributes:
-        tags: (K, L, B) in [0, |Y|), arbitrary where masked.
+        tags: (K, L, B) in [0, |Y|), arbitrary where masked; for paths of an automaton their arcs (K, B, M).
         log_prob: (K, B), float64, under the proposal that generated them; always finite.
     """
 
@@ -160,11 +160,11 @@ def pair_log_weight(
     if objective in MEANS:
         log_size = _log_size(sites, num_tags)
         if log_count is None:
-            log_count = _log_difference(log_size, torch.zeros_like(log_size))
+            log_count = log_difference(log_size, torch.zeros_like(log_size))
         is_mean = objective == "mean"
         log_outer = log_size if is_mean else log_similarity_mass(tags, sites, num_tags, cost=cost)
-        return _divide(log_weight, log_outer + log_count)
-    return log_weight if objective == "raw" else _self_normalise(log_weight)
+        return divide_weights(log_weight, log_outer + log_count)
+    return log_weight if objective == "raw" else self_normalise(log_weight)
 
 
 def centered_log_weight(
@@ -194,9 +194,9 @@ def centered_log_weight(
     if objective in MEANS:
         log_size = _log_size(sites, num_tags)
         if objective == "normalised":
-            log_size = _log_difference(log_size, log_similarity_mass(tags, sites, num_tags, cost=cost))
-        return _divide(log_weight, log_size)
-    return log_weight if objective == "raw" else _self_normalise(log_weight)
+            log_size = log_difference(log_size, log_similarity_mass(tags, sites, num_tags, cost=cost))
+        return divide_weights(log_weight, log_size)
+    return log_weight if objective == "raw" else self_normalise(log_weight)
 
 
 def pair_estimate(surrogate: Surrogate, outer_scores: Tensor, inner_scores: Tensor, log_weight: Tensor) -> Tensor:
@@ -267,16 +267,16 @@ def _log_size(sites: Sites, num_tags: int) -> Tensor:
     return math.log(num_tags) * sites.mask.sum(0).double()
 
 
-def _log_difference(larger: Tensor, smaller: Tensor) -> Tensor:
+def log_difference(larger: Tensor, smaller: Tensor) -> Tensor:
     """Returns log(e^larger − e^smaller) without overflow."""
     return larger + torch.log1p(-(smaller - larger).exp())
 
 
-def _divide(log_weight: Tensor, log_normaliser: Tensor) -> Tensor:
+def divide_weights(log_weight: Tensor, log_normaliser: Tensor) -> Tensor:
     """Divides the weights by a normaliser (B,). Weights of 0 stay 0, also if the normaliser is 0."""
     return (log_weight - log_normaliser).masked_fill(log_weight == -math.inf, -math.inf)
 
 
-def _self_normalise(log_weight: Tensor) -> Tensor:
+def self_normalise(log_weight: Tensor) -> Tensor:
     """Divides the weights by their mean; all-zero weights stay zero."""
-    return _divide(log_weight, log_weight.logsumexp(0) - math.log(len(log_weight)))
+    return divide_weights(log_weight, log_weight.logsumexp(0) - math.log(len(log_weight)))

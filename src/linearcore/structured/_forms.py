@@ -9,7 +9,6 @@ To add one, subclass `StructuredForm` and list it in `STRUCTURED_FORMS`.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -23,34 +22,10 @@ from linearcore.proposals.sequences import (
     SimilarSequences,
     UniformSequences,
 )
-from linearcore.structured._estimates import (
-    Draws,
-    centered_estimate,
-    centered_log_weight,
-    mean_score,
-    pair_estimate,
-    pair_log_weight,
-)
-from linearcore.structures import Chain, Cost, Sites, sequence_scores
+from linearcore.structured._batches import Batch
+from linearcore.structured._estimates import Draws, centered_estimate, pair_estimate
+from linearcore.structures import Cost
 from linearcore.surrogates import Surrogate
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Scores and true tags of a batch, as inputs of the estimates."""
-
-    emissions: Tensor
-    chain: Chain
-    tags: Tensor
-    sites: Sites
-
-    @property
-    def num_tags(self) -> int:
-        return self.emissions.shape[-1]
-
-    def scores(self, draws: Draws) -> Tensor:
-        """Returns the scores h (K, B) of sampled sequences."""
-        return sequence_scores(self.emissions, self.chain, draws.tags, self.sites)
 
 
 class StructuredForm(ABC):
@@ -115,9 +90,7 @@ class StructuredSum(StructuredForm):
         self, cost: Cost, batch: Batch, outer: Draws, inner: Draws | None, *, objective: str, log_count: Tensor | None
     ) -> Tensor:
         assert inner is not None
-        return pair_log_weight(
-            outer, inner, batch.tags, batch.sites, batch.num_tags, cost=cost, objective=objective, log_count=log_count
-        )
+        return batch.pair_log_weight(cost, outer, inner, objective=objective, log_count=log_count)
 
     def estimate(self, surrogate: Surrogate, batch: Batch, outer: Draws, inner: Draws | None, log_weight: Tensor) -> Tensor:
         assert inner is not None
@@ -147,11 +120,10 @@ class StructuredCentered(StructuredForm):
     def log_weight(
         self, cost: Cost, batch: Batch, outer: Draws, inner: Draws | None, *, objective: str, log_count: Tensor | None
     ) -> Tensor:
-        return centered_log_weight(outer, batch.tags, batch.sites, batch.num_tags, cost=cost, objective=objective)
+        return batch.centered_log_weight(cost, outer, objective=objective)
 
     def estimate(self, surrogate: Surrogate, batch: Batch, outer: Draws, inner: Draws | None, log_weight: Tensor) -> Tensor:
-        mean = mean_score(batch.emissions, batch.chain, batch.sites)
-        return centered_estimate(surrogate, batch.scores(outer), mean, log_weight)
+        return centered_estimate(surrogate, batch.scores(outer), batch.mean_score(), log_weight)
 
     def margins(self, costs: Tensor, basis: Tensor) -> LinearMargins:
         return LinearMargins(costs, basis, 1 / len(basis) - torch.eye(len(basis), dtype=basis.dtype))

@@ -1,5 +1,6 @@
 """Losses over whole outputs, estimated from samples with importance weights."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -12,13 +13,19 @@ from linearcore._typing import Reduction, compute_dtype, result_dtype
 from linearcore.losses import DEFAULT_SURROGATE
 from linearcore.proposals import check_num_samples
 from linearcore.proposals.sequences import SequenceProposal, UniformSequences
+from linearcore.structured._batches import ChainBatch
 from linearcore.structured._estimates import MEANS, OBJECTIVES, Draws
-from linearcore.structured._forms import STRUCTURED_FORMS, Batch
-from linearcore.structures import Chain, Cost, Sites, resolve_cost
+from linearcore.structured._forms import STRUCTURED_FORMS
+from linearcore.structured._path_losses import PathLoss
+from linearcore.structured._paths import PathDistribution
+from linearcore.structures import Automaton, Chain, Cost, Sites, resolve_cost
 from linearcore.surrogates import Surrogate
 
 #: Positions with this tag are masked out, as in torch.nn.CrossEntropyLoss.
 IGNORED_TAG = -100
+
+Structure = Chain | Automaton | Sequence[Automaton]
+OutputProposal = SequenceProposal | PathDistribution | Sequence[PathDistribution]
 
 
 class StructuredEstimate(NamedTuple):
@@ -44,14 +51,14 @@ class StructuredEstimate(NamedTuple):
 
 
 def structured_loss(
-    scores: Tensor,
+    scores: Tensor | Sequence[Tensor],
     truth: Tensor,
     *,
-    structure: Chain,
+    structure: Structure,
     mask: Tensor | None = None,
     cost: str | Cost = "hamming",
-    proposal: SequenceProposal | None = None,
-    inner: SequenceProposal | None = None,
+    proposal: OutputProposal | None = None,
+    inner: OutputProposal | None = None,
     num_samples: int,
     surrogate: Surrogate = DEFAULT_SURROGATE,
     form: str = "sum",
@@ -69,19 +76,22 @@ def structured_loss(
     not train a tagger from scratch (docs: Reading the paper with care, p); use `LinearCoreChain.loss` for that.
 
     Args:
-        scores: emissions (L, B, |Y|), time first: the scores that depend on the input.
-        truth: (L, B) tags y in [0, |Y|); −100 is masked out.
-        structure: the other scores of the chain: start, transitions and end, differentiable too.
+        scores: emissions (L, B, |Y|), time first: the scores that depend on the input. For an automaton, (B, A) scores of
+            its arcs.
+        truth: (L, B) tags y in [0, |Y|); −100 is masked out. For an automaton, (B, T) labels, −100 after their end.
+        structure: the other scores of the chain: start, transitions and end, differentiable too. Or an `Automaton`, whose
+            paths are the outputs, or a list of them, one for each row; `scores` is then a list of (A,), too.
         mask: (L, B) booleans: the position has a tag; None for all.
-        cost: ℓ, a `Cost` or its name.
-        proposal: distribution of y'. None: the one of the form, exact for the costs "hamming" and "ngram".
+        cost: ℓ, a `Cost` or its name. Paths whose numbers of labels differ need "edit" or "bleu".
+        proposal: distribution of y'. None: the one of the form, exact for the costs "hamming" and "ngram". For an automaton
+            a `PathDistribution`, or a list of them; None is uniform.
         inner: distribution of y'' given y', only for "sum". None: uniform. With `Neighbours` the sum is over neighbours.
         num_samples: K, samples for each sequence.
         surrogate: φ.
         form: "sum" or "centered".
         objective: "raw" (the sum above), "mean" (divided by the number of its terms), "normalised" (by the sum of its
-            weights; only for costs with a closed form of it), all unbiased, or "self-normalised" (as "normalised", for all
-            costs and proposals, with a bias of O(1/K)).
+            weights; only for chains, and costs with a closed form of it), all unbiased, or "self-normalised" (as
+            "normalised", for all costs and proposals, with a bias of O(1/K)).
         reduction: "mean", "sum" or "none" (B,).
         generator: random number generator on the device of `scores`; None for torch's default.
 
@@ -94,25 +104,26 @@ def structured_loss(
         >>> round(loss.item(), 4)  # All margins are 0, and the proposal is exact for this cost.
         2.3863
 
-    Time O(K·L·B) and the cost; the gradients of emissions and transitions are dense.
+    Time O(K·L·B) and the cost; the gradients of emissions and transitions are dense. O(B·A + K·B·M·log A) for an automaton.
     """
     check_reduction(reduction)
     estimate = structured_estimate(
         scores, truth, structure=structure, mask=mask, cost=cost, proposal=proposal, inner=inner, num_samples=num_samples,
         surrogate=surrogate, form=form, objective=objective, generator=generator,
     )  # fmt: skip
-    return reduce_losses(estimate.losses, None, None, reduction).to(result_dtype(scores))
+    first = scores if isinstance(scores, Tensor) else scores[0]
+    return reduce_losses(estimate.losses, None, None, reduction).to(result_dtype(first))
 
 
 def structured_estimate(
-    scores: Tensor,
+    scores: Tensor | Sequence[Tensor],
     truth: Tensor,
     *,
-    structure: Chain,
+    structure: Structure,
     mask: Tensor | None = None,
     cost: str | Cost = "hamming",
-    proposal: SequenceProposal | None = None,
-    inner: SequenceProposal | None = None,
+    proposal: OutputProposal | None = None,
+    inner: OutputProposal | None = None,
     num_samples: int,
     surrogate: Surrogate = DEFAULT_SURROGATE,
     form: str = "sum",
@@ -140,17 +151,26 @@ def structured_estimate(
         ...     print(estimate.effective_sample_size.round().tolist())
         [13.0]
         [10000.0]
+        >>> words = Automaton.from_lexicon(["ab", "abc", "b"])
+        >>> structured_estimate(
+        ...     torch.zeros(1, words.num_arcs), torch.tensor([[0, 1, 2]]), structure=words, cost="edit", objective="mean",
+        ...     num_samples=10_000, generator=torch.Generator().manual_seed(0),
+        ... ).losses
+        tensor([1.6])
     """
     one_of("form", form, STRUCTURED_FORMS)
     one_of("objective", objective, OBJECTIVES)
     check_num_samples(num_samples)
-    batch, is_invalid = _to_batch(scores, truth, mask, structure)
     resolved, chosen = resolve_cost(cost), STRUCTURED_FORMS[form]
-    resolved.check(batch.num_tags)
     chosen.check(surrogate)
     if inner is not None and not chosen.has_inner:
         advice = "omit it: the form has no inner sum"
         raise ValueError(complaint("inner", f"be None for the {form} form", type(inner).__name__, advice))
+    if not isinstance(structure, Chain):
+        loss = PathLoss(resolved, num_samples, surrogate, chosen, objective, generator)
+        return StructuredEstimate(*loss.of_structure(scores, truth, structure, mask, proposal, inner))
+    batch, is_invalid = _to_batch(scores, truth, mask, structure)
+    resolved.check(batch.num_tags)
     outer = _check_proposal("proposal", proposal) or chosen.outer(resolved)
     inner = _check_proposal("inner", inner) or UniformSequences()
     drawn = _draw(outer, batch.tags, batch, num_samples, generator)
@@ -161,18 +181,18 @@ def structured_estimate(
     return StructuredEstimate(nan_where(losses, is_invalid), log_weight)
 
 
-def _to_batch(scores: Tensor, truth: Tensor, mask: Tensor | None, structure: Chain) -> tuple[Batch, Tensor | None]:
+def _to_batch(
+    scores: Tensor | Sequence[Tensor], truth: Tensor, mask: Tensor | None, structure: Chain
+) -> tuple[ChainBatch, Tensor | None]:
     """Returns the checked batch, and booleans (B,): a tag is out of range (None on a CPU, where this raises)."""
-    floating("scores", scores, "pass the emissions of the network")
-    if scores.dim() != 3:
-        raise ValueError(complaint("scores", "have shape (L, B, |Y|)", tuple(scores.shape), "pass emissions, time first"))
-    if not isinstance(structure, Chain):
-        advice = "pass linearcore.structures.Chain(start, transitions, end)"
-        raise TypeError(complaint("structure", "be a `Chain`", type(structure).__name__, advice))
-    num_tags = scores.shape[-1]
+    emissions = floating("scores", scores, "pass the emissions of the network")
+    if emissions.dim() != 3:
+        got = tuple(emissions.shape)
+        raise ValueError(complaint("scores", "have shape (L, B, |Y|)", got, "pass emissions, time first"))
+    num_tags = emissions.shape[-1]
     for name, part, dims in zip(Chain._fields, structure, (1, 2, 1), strict=True):
         shape(f"structure.{name}", part, (num_tags,) * dims, "the last dimension of `scores` is the number of tags")
-    shape("truth", truth, tuple(scores.shape[:2]), "pass one tag for each position, time before batch")
+    shape("truth", truth, tuple(emissions.shape[:2]), "pass one tag for each position, time before batch")
     if truth.is_floating_point() or truth.is_complex() or truth.dtype == torch.bool:
         raise TypeError(complaint("truth", "be integers", truth.dtype, "convert them with `.long()`"))
     tags = truth.long()
@@ -182,19 +202,19 @@ def _to_batch(scores: Tensor, truth: Tensor, mask: Tensor | None, structure: Cha
         has_tag = has_tag & mask.bool()
     tags, is_invalid = in_range("truth", tags.masked_fill(~has_tag, 0), num_tags, str(IGNORED_TAG))
     sites = Sites.of(has_tag, is_full=is_on_host(has_tag) and bool(has_tag.all()))
-    dtype = compute_dtype(scores)
+    dtype = compute_dtype(emissions)
     chain = Chain(*(part.to(dtype) for part in structure))
-    return Batch(scores.to(dtype), chain, tags, sites), None if is_invalid is None else is_invalid.any(0)
+    return ChainBatch(emissions.to(dtype), chain, tags, sites), None if is_invalid is None else is_invalid.any(0)
 
 
 def _draw(
-    proposal: SequenceProposal, center: Tensor, batch: Batch, num_samples: int, generator: torch.Generator | None
+    proposal: SequenceProposal, center: Tensor, batch: ChainBatch, num_samples: int, generator: torch.Generator | None
 ) -> Draws:
     tags = proposal.sample(center, batch.sites, batch.num_tags, num_samples, generator)
     return Draws(tags, proposal.log_prob(tags, center, batch.sites, batch.num_tags))
 
 
-def _check_proposal(name: str, proposal: SequenceProposal | None) -> SequenceProposal | None:
+def _check_proposal(name: str, proposal: OutputProposal | None) -> SequenceProposal | None:
     if proposal is not None and not isinstance(proposal, SequenceProposal):
         advice = "for example linearcore.proposals.sequences.UniformSequences()"
         raise TypeError(complaint(name, "be a `SequenceProposal`", type(proposal).__name__, advice))

@@ -71,11 +71,11 @@ def least_risk_tags(
     best, log_probs = best_sequences(None, emissions, mask, options["candidates"])
     mask = torch.ones_like(best[0], dtype=torch.bool) if mask is None else mask
     drawn = marginals = None
-    if options["samples"]:
+    if options["num_samples"]:
         stream = torch.Generator(emissions.device).manual_seed(0)  # The same samples in every call.
         marginals = emissions.softmax(-1).transpose(0, 1)
         sums = emissions.double().softmax(-1).cumsum(-1)
-        size = (mask.shape[1], options["samples"])
+        size = (mask.shape[1], options["num_samples"])
         uniforms = torch.rand(size, dtype=sums.dtype, device=sums.device, generator=stream) * sums[..., -1:]
         drawn = torch.searchsorted(sums, uniforms, right=True).clamp(max=sums.shape[-1] - 1)
         drawn = drawn.permute(2, 1, 0).masked_fill(~mask.t(), NO_TAG)

@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from linearcore._checks import complaint
+from linearcore.tagging._costs import MeanCost
 from linearcore.tagging._entities import Entities, PrecisionRecall
 from linearcore.tagging._feature_scores import FeatureScores
-from linearcore.tagging._mean_cost import MeanCost
 from linearcore.tagging._scored_columns import ScoredColumns
 
 

@@ -13,8 +13,10 @@ import torch
 from linearcore._checks import complaint, one_of, positive
 from linearcore.forms import FORMS
 from linearcore.heads import ChainCRF, ChainHead, ChainSSVM, LinearCoreChain
+from linearcore.structures import COST_NAMES, Cost
 from linearcore.surrogates import LinearCore
 from linearcore.tagging._constraints import SCHEMES, check_constraints, make_constraints
+from linearcore.tagging._costs import cost_of_names
 
 #: With more tags than this the default decoder is beam search with width `DEFAULT_BEAM`. On real text it finds the same tags
 #: as exact search (docs/replace-a-crf.md), and it is not slower if the scores are nearly uniform.
@@ -54,7 +56,7 @@ class Head:
 
 
 _CHAIN = ("rank", "beam", "constraints")
-_LINEAR_CORE = (*_CHAIN, "unary", "sharpness", "surrogate", "form", "normalize")
+_LINEAR_CORE = (*_CHAIN, "unary", "sharpness", "cost", "surrogate", "form", "normalize")
 #: The values of `loss`.
 HEADS: dict[str, Head] = {
     "lc": Head(
@@ -127,6 +129,8 @@ class HeadSettings:
         beam: beam width of the decoder; 0 is exact search. The default is exact search for up to `MAX_EXACT_TAGS` tags.
         constraints: enforce tag sequences in training and decoding: "bio", "bioes" or "bmes", given by the names of the
             tags, or rules such as "forbid O I-PER", one per line, each with a line end; the default is no constraints.
+        cost: train for this cost of whole sequences too, with `LinearCoreChain.candidate_loss` and its defaults: one of
+            `linearcore.structures.COST_NAMES` ("lc" only). It has no effect on decoding. The default is `loss` alone.
 
     Raises:
         ValueError: if the loss is unknown, an option is out of range, or the loss does not accept an option.
@@ -157,6 +161,11 @@ class HeadSettings:
     constraints: str | None = _option(
         f"Tag sequences to enforce: {', '.join(SCHEMES)}, or lines of rules.", check_constraints, lambda value: {}
     )
+    cost: str | None = _option(
+        f"With lc: train for this cost of whole sentences, too: {', '.join(COST_NAMES)}. Slow with hundreds of tags.",
+        lambda name, value: one_of(name, value, COST_NAMES),
+        lambda value: {},
+    )
 
     def __post_init__(self) -> None:
         one_of("loss", self.loss, HEADS)
@@ -178,6 +187,21 @@ class HeadSettings:
         """Returns the beam width of the decoder for `num_tags` tags; 0 is exact search."""
         return (0 if num_tags <= MAX_EXACT_TAGS else DEFAULT_BEAM) if self.beam is None else self.beam
 
+    def make_cost(self, tags: Sequence[str] | int) -> Cost | None:
+        """Returns the cost to train for, or None.
+
+        Args:
+            tags: the names of the tags, in the order of their indices; without a cost their number is enough.
+
+        Raises:
+            ValueError: if there is a cost but no names, or it is not defined for tags with these names.
+        """
+        if self.cost is None:
+            return None
+        # On the "meta" device, where transformers makes modules, the tables of a cost would stay empty.
+        with torch.device("cpu"):
+            return cost_of_names("cost", self.cost, _check_names(tags, "cost"))
+
     def make_head(self, tags: Sequence[str] | int, **others: Any) -> ChainHead | None:
         """Returns a new batch-first head, or None for token cross-entropy.
 
@@ -197,12 +221,17 @@ class HeadSettings:
                 keywords = option.metadata["keywords"]
                 arguments |= {option.name: value} if keywords is None else keywords(value)
         if self.constraints is not None:
-            if isinstance(tags, int):
-                raise ValueError(complaint("tags", "be names with `constraints`", tags, "pass the names of all tags"))
+            names = _check_names(tags, "constraints")
             # While transformers loads weights, new tensors are on the "meta" device, where constraints cannot be checked.
             with torch.device("cpu"):
-                arguments["constraints"] = make_constraints(self.constraints, tags)
+                arguments["constraints"] = make_constraints(self.constraints, names)
         return make(tags if isinstance(tags, int) else len(tags), batch_first=True, **arguments)
+
+
+def _check_names(tags: Sequence[str] | int, option: str) -> Sequence[str]:
+    if isinstance(tags, int):
+        raise ValueError(complaint("tags", f"be names with `{option}`", tags, "pass the names of all tags"))
+    return tags
 
 
 @dataclass(frozen=True)

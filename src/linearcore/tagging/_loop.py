@@ -77,7 +77,9 @@ class TrainingLoop:
         self.device = tagger.device
         self.optimizer = make_optimizer(self.model, settings)
         self.state = State()
-        self.uses_cuda_graphs = self.device.type == "cuda" and self.model.encoder.has_few_shapes
+        # The candidates of a cost are searched with operations that cannot be captured.
+        can_capture = self.model.encoder.has_few_shapes and self.model.cost is None
+        self.uses_cuda_graphs = self.device.type == "cuda" and can_capture
         #: Number of epochs from one validation to the next: with many validation and few training sentences, decoding them
         #: after every epoch would take most of the time.
         self.validation_interval = max(1, round(sum(dev.lengths) / max(1, sum(train.lengths))))

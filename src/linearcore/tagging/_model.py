@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from linearcore.heads import LinearCoreChain
 from linearcore.tagging._composition import Composition
 from linearcore.tagging._decoding import best_tags
 from linearcore.tagging._heads import HeadSettings
@@ -14,6 +15,8 @@ from linearcore.tagging.encoders import Encoder
 
 #: Index of padding and of tags that do not occur in the training data; the default `ignore_index` of PyTorch.
 IGNORED = -100
+#: Number of emission scores in a batch from which a head computes them in chunks and keeps none: 256 MiB in float32.
+LARGE_EMISSIONS = 2**26
 
 
 class TaggingModel(nn.Module):
@@ -21,10 +24,10 @@ class TaggingModel(nn.Module):
 
     Args:
         encoder: computes hidden states of words.
-        tags: names of the tags, or their number |Y|; `constraints` needs the names.
+        tags: names of the tags, or their number |Y|; `constraints` and `cost` need the names.
         loss: "lc", "crf", "ssvm" or "ce".
         composition: the parts of the tags, whose scores are summed; None gives each tag a score of its own.
-        options: options of the head, as in `HeadSettings`: rank, unary, sharpness, beam, constraints.
+        options: options of the head, as in `HeadSettings`: rank, unary, sharpness, beam, constraints, cost.
     """
 
     def __init__(
@@ -44,6 +47,7 @@ class TaggingModel(nn.Module):
         # Tags are checked when they are read; checking them here would synchronise with the GPU.
         self.head = self._settings.make_head(tags, validate=False)
         self.beam = self._settings.beam_width(num_tags)
+        self.cost = self._settings.make_cost(tags)
         self.composition = composition
         if composition is not None:
             composition.apply(self.projection, self.head)
@@ -68,13 +72,25 @@ class TaggingModel(nn.Module):
         return self.loss(self.encoder(mask, **inputs), mask, tags)
 
     def loss(self, hidden: Tensor, mask: Tensor, tags: Tensor) -> Tensor:
-        """Returns the mean loss per tag from hidden states (B, L, width). This part is compiled; the encoder is not."""
+        """Returns the mean loss per tag from hidden states (B, L, width). This part is compiled; the encoder is not.
+
+        With `LARGE_EMISSIONS` or more, `linear_loss` of the head computes them in chunks. The result is the same.
+        """
+        if self.head is not None and self._is_large(hidden, self.head.num_tags):
+            return self.head.linear_loss(hidden, self.projection, tags, mask)
         emissions: Tensor = self.projection(hidden)
         if self.head is None:
             return F.cross_entropy(emissions.flatten(0, 1).float(), tags.flatten(), ignore_index=IGNORED)
         # The mask marks the same positions as the tags, and it is cheaper for the head to use.
+        if self.cost is not None:
+            assert isinstance(self.head, LinearCoreChain)
+            return self.head.candidate_loss(emissions, tags, mask, cost=self.cost)
         loss: Tensor = self.head.loss(emissions, tags, mask)
         return loss
+
+    @staticmethod
+    def _is_large(hidden: Tensor, num_tags: int) -> bool:
+        return not torch.compiler.is_compiling() and hidden.shape[:2].numel() * num_tags >= LARGE_EMISSIONS
 
     @torch.no_grad()
     def decode(self, mask: Tensor, inputs: Mapping[str, Tensor]) -> Tensor:

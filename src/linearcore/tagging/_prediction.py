@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from linearcore._checks import complaint, one_of
+from linearcore._checks import complaint
 from linearcore.heads import CANDIDATES, SAMPLES, ChainHead, RiskOptions, check_risk_options
-from linearcore.structures import COST_NAMES, Cost, resolve_cost
+from linearcore.structures import Cost
+from linearcore.tagging._costs import cost_of_names
 from linearcore.tagging._decoding import best_sequences, best_tags, least_risk_tags, tag_confidences
 from linearcore.tagging._heads import check_count, check_width
 
@@ -93,7 +94,7 @@ class Decoding:
     ) -> "Decoding":
         """Checks the options; `default_beam` is used if `beam` is None."""
         check_count("kbest", kbest)
-        cost = None if decode_for is None else cost_of_names(decode_for, tags)
+        cost = None if decode_for is None else cost_of_names("decode_for", decode_for, tags)
         _check_combination(cost, {"kbest": kbest > 1, "margin": margin, "beam": bool(beam)}, candidates, temperature)
         risk_options = check_risk_options(
             CANDIDATES if candidates is None else candidates, SAMPLES, 1.0 if temperature is None else temperature
@@ -160,23 +161,6 @@ class Decoding:
             (found[0] - found[1] if len(found) > 1 else math.inf) if self.margin else None,
             [ScoredTags([tags[index] for index in row], score) for row, score in pairs] if self.kbest > 1 else None,
         )
-
-
-def cost_of_names(decode_for: str | Cost, tags: Sequence[str]) -> Cost:
-    """Returns the cost with this name for these tags, or `decode_for` itself.
-
-    Raises:
-        ValueError: if the cost is unknown, or is not defined for the tags.
-    """
-    if isinstance(decode_for, str):
-        one_of("decode_for", decode_for, COST_NAMES)
-    try:
-        cost = resolve_cost(decode_for, tags)
-        cost.check(len(tags))
-    except ValueError as error:
-        name = repr(decode_for) if isinstance(decode_for, str) else type(decode_for).__name__
-        raise ValueError(complaint("decode_for", "fit the tags of the model", name, str(error))) from None
-    return cost
 
 
 def _check_combination(

@@ -46,7 +46,8 @@ class Training(HeadSettings):
     default None of `rank`, `unary` and `sharpness` follows the number of tags: see `HeadSettings`.
 
     Attributes:
-        loss, rank, unary, sharpness, beam: options of the head, as in `HeadSettings`.
+        loss, rank, unary, sharpness, beam, cost: options of the head, as in `HeadSettings`. With `cost`, too, the best epoch
+            is the one with the best validation accuracy.
         constraints: as in `HeadSettings`, or the name of a file of rules, "none", or "auto" (the default): a segment scheme
             (bio, bioes or bmes) if the training and validation sentences satisfy it without exception, else none; with
             `continue_from`, the constraints of that tagger if it has any.
@@ -138,6 +139,9 @@ class Training(HeadSettings):
         if self.compiled and not head.can_compile:
             advice = "this loss is computed position by position, and compilation does not make it faster"
             raise ValueError(complaint("compiled", f"be False with loss {self.loss!r}", True, advice))
+        if self.compiled and self.cost is not None:
+            advice = "the search for candidates is not compiled; omit one of the two"
+            raise ValueError(complaint("compiled", "be False with `cost`", True, advice))
         one_of("precision", self.precision, PRECISIONS)
         one_of("optimizer", self.optimizer, OPTIMIZERS)
         self._check_encoder()

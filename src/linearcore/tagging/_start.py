@@ -46,7 +46,7 @@ def start_tagger(vocabulary: Vocabulary, settings: Training, columns: str, train
     encoder, options = None, settings.head_options()
     if trained is not None:
         encoder = trained.model.encoder.extend(vocabulary)
-        options = trained.model.settings() | {"constraints": options["constraints"]}
+        options = trained.model.settings() | {name: options[name] for name in ("constraints", "cost")}
     model = TaggingModel(
         encoder or settings.make_encoder(vocabulary),
         vocabulary.tags,
@@ -90,6 +90,7 @@ def load_trained(settings: Training, columns: str, out: Path | None) -> tuple[Tr
     if settings.compose != is_composed:
         raise _conflict("compose", folder, is_composed, settings.compose, "pass or omit --compose as for that tagger")
     head = tagger.model.settings()
+    del head["cost"]  # A tagger that was trained without it can be trained further with it, and vice versa.
     # None in a saved tagger is the option's value for few tags; in new settings it follows the number of tags.
     head |= {name: value for name, value in HEADS[head["loss"]].few_tags.items() if head[name] is None}
     if settings.loss != head["loss"]:

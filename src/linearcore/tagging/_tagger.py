@@ -254,6 +254,9 @@ class Tagger:
         files = sorted(path.relative_to(folder).as_posix() for path in (folder / "encoder").rglob("*") if path.is_file())
         if not files:
             (folder / "encoder").rmdir()
+        model = self.model.settings()
+        if model.get("cost") is None:  # Earlier versions do not know it.
+            model.pop("cost", None)
         write_store(
             folder,
             KIND,
@@ -261,7 +264,7 @@ class Tagger:
                 "columns": self.columns,
                 "layout": self.layout.to_json(),
                 "encoder": encoder.kind,
-                "model": self.model.settings(),
+                "model": model,
                 "told": self.metadata,
                 # Only where it is True, so other taggers can be loaded by earlier versions.
                 **({} if self.model.composition is None else {"composed": True}),

@@ -146,6 +146,7 @@ def test_a_run_on_a_gpu_goes_on_where_it_was_saved(tmp_path):
     first.start()
     first.step()
     first.save()
+    first.close()  # Releases the folder.
     (found,), (whole,) = (train_many([one]) for one in (run(out=tmp_path), run()))
     assert found.resumed == (2, 1)
     assert [row["loss"] for row in found.history] == pytest.approx([row["loss"] for row in whole.history], rel=1e-2)

@@ -57,6 +57,7 @@ def test_eval_compares_both(files, capsys):
     decoded = found.pop("decode_for")
     assert alone.pop("decode_for") is None and alone.pop("cost") is None
     cost = found.pop("cost")
+    assert (found["decoding"], decoded.pop("decoding")) == ("best score", "least span-f1 cost")
     assert found == alone
     assert cost["name"] == decoded["cost"]["name"] == "span-f1" and cost["mean"] != decoded["cost"]["mean"]
     tagger = Tagger.load(files / "entities")

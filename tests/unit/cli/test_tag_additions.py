@@ -1,4 +1,4 @@
-"""`linearcore tag train` with word vectors, composed tags and a tagger to continue from."""
+"""`linearcore tag train` with word vectors, composed tags, a cost and a tagger to continue from."""
 
 import json
 
@@ -13,6 +13,21 @@ def run(*words):
     with pytest.raises(SystemExit) as left:
         main(["tag", *map(str, words)])
     return int(left.value.code or 0)
+
+
+def test_cost(tmp_path, capsys):
+    tags = ("B-X", "I-X", "O")
+    text = "\n\n".join("\n".join(f"word{place}\t{tag}" for place, tag in enumerate(tags)) for _ in range(20))
+    (tmp_path / "data.tsv").write_text(text + "\n")
+    (tmp_path / "settings.toml").write_text('cost = "span-f1"\nhidden = 4\nepochs = 1\n')
+    command = ("train", "--train", tmp_path / "data.tsv", "--config", tmp_path / "settings.toml", "--json")
+    assert run(*command, "--out", tmp_path / "one") == 0
+    assert json.loads(capsys.readouterr().out)["settings"]["cost"] == "span-f1"
+    assert Tagger.load(tmp_path / "one").model.cost.name == "span-f1"
+    assert run("predict", tmp_path / "one", tmp_path / "data.tsv") == 0
+    assert set(capsys.readouterr().out.split()) <= {*tags, "word0", "word1", "word2"}
+    assert run(*command, "--cost", "edit", "--out", tmp_path / "two") == 0
+    assert json.loads(capsys.readouterr().out)["settings"]["cost"] == "edit"
 
 
 def test_vectors_composed_tags_and_continued_training(tmp_path, capsys):
@@ -42,6 +57,10 @@ def test_vectors_composed_tags_and_continued_training(tmp_path, capsys):
         (("--tag", "upos", "--max-vectors", "5"), "`max_vectors` must be None without `vectors`"),
         (("--tag", "upos", "--unseen-tags", "5"), "`unseen_tags` must be None without `compose`"),
         (("--tag", "upos", "--continue-from", "nowhere"), "nowhere must be a saved tagger"),
+        (("--tag", "upos", "--cost", "span-f1"), "`cost` must fit the tags"),
+        (("--tag", "upos", "--cost", "f1"), "`cost` must be one of"),
+        (("--tag", "upos", "--cost", "edit", "--loss", "crf"), "`cost` must be None with loss 'crf'"),
+        (("--tag", "upos", "--cost", "edit", "--compile"), "`compiled` must be False with `cost`"),
         (("--tag", "upos", "--vectors", "my.vec", "--encoder", "transformer:x"), "`vectors` must be None with encoder"),
     ],
 )

@@ -211,7 +211,7 @@ def test_half_precision_is_computed_in_single() -> None:
     [
         ({"scores": torch.zeros(6, 4, 5).long()}, TypeError, "`scores` must be floating point, got torch.int64"),
         ({"scores": torch.zeros(6, 5)}, ValueError, r"`scores` must have shape \(L, B, \|Y\|\), got \(6, 5\)"),
-        ({"structure": tuple(LARGER.chain)}, TypeError, "`structure` must be a `Chain`, got tuple"),
+        ({"structure": tuple(LARGER.chain)}, TypeError, "`structure` must be a `Chain`, an `Automaton` or .*, got tuple"),
         ({"structure": LARGER.chain._replace(end=torch.zeros(4))}, ValueError, r"`structure.end` must have shape \(5,\)"),
         ({"truth": LARGER_TAGS.t()}, ValueError, r"`truth` must have shape \(6, 4\), got \(4, 6\)"),
         ({"truth": LARGER_TAGS.double()}, TypeError, "`truth` must be integers, got torch.float64"),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from scipy.stats import norm
 from torch import Tensor
 
 from linearcore.structured import PathDistribution
@@ -44,19 +45,38 @@ def log_partition(fst: "pynini.Fst") -> float:
     return -float(pynini.shortestdistance(fst, reverse=True)[fst.start()])
 
 
-def test_sum_count_and_expected_counts() -> None:
-    automaton, scores = lattice()
+def sum_and_counts(automaton: Automaton, scores: Tensor) -> tuple[float, Tensor]:
+    """OpenFst's log Z and expected counts of the arcs."""
     fst = openfst(automaton, scores, "log64")
-    paths = PathDistribution(automaton, scores)
     before, after = ([-float(cost) for cost in pynini.shortestdistance(fst, reverse=way)] for way in (False, True))
     log_z = after[automaton.start]
-    assert math.isclose(float(paths.logsumexp()), log_z, rel_tol=1e-8)
     columns = zip(automaton.source.tolist(), automaton.target.tolist(), scores.tolist(), strict=True)
-    expected = torch.tensor([math.exp(before[source] + score + after[target] - log_z) for source, target, score in columns])
+    counts = [math.exp(before[source] + score + after[target] - log_z) for source, target, score in columns]
+    return log_z, torch.tensor(counts)
+
+
+def test_sum_count_and_expected_counts() -> None:
+    automaton, scores = lattice()
+    log_z, expected = sum_and_counts(automaton, scores)
+    paths = PathDistribution(automaton, scores)
+    assert math.isclose(float(paths.logsumexp()), log_z, rel_tol=1e-8)
     torch.testing.assert_close(paths.expected_arc_counts().float(), expected, rtol=1e-5, atol=1e-7)
     assert math.isclose(
         automaton.log_count, log_partition(openfst(automaton, torch.zeros_like(scores), "log64")), rel_tol=1e-8
     )
+
+
+@pytest.mark.parametrize("temperature", (1.0, math.inf))
+def test_samples_have_the_expected_counts(temperature: float) -> None:
+    automaton, scores = lattice()
+    scores, num_samples = scores / temperature, 20_000
+    _, expected = sum_and_counts(automaton, scores)
+    paths = PathDistribution(automaton, scores)
+    arcs = paths.sample(num_samples, torch.Generator().manual_seed(0))
+    found = torch.bincount(arcs[arcs >= 0], minlength=automaton.num_arcs) / num_samples
+    is_frequent = (expected * num_samples > 100) & (expected < 0.99)
+    error = (found - expected)[is_frequent] / (expected * (1 - expected) / num_samples)[is_frequent].sqrt()
+    assert len(error) > 20 and error.abs().max() < norm.ppf(1 - 1e-4 / 2 / len(error))
 
 
 def test_best_paths() -> None:

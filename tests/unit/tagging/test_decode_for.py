@@ -8,7 +8,7 @@ import torch
 
 from linearcore.structures import Hamming, resolve_cost
 from linearcore.tagging import Evaluation, Tagger, TaggingModel, Vocabulary
-from linearcore.tagging._mean_cost import MeanCost
+from linearcore.tagging._costs import MeanCost
 from linearcore.tagging.encoders import BiLSTM
 from tests.tagged_text import sentences
 
@@ -95,7 +95,7 @@ def test_the_mean_cost_of_an_evaluation(monkeypatch: pytest.MonkeyPatch) -> None
     data[3][1][0] = "B-NEW"  # A gold tag that the tagger does not know.
     names = [*TAGS, "B-NEW"]
     for name in ("span-f1", "bleu"):
-        monkeypatch.setattr("linearcore.tagging._mean_cost._BLOCK", 7)
+        monkeypatch.setattr("linearcore.tagging._costs._BLOCK", 7)
         evaluation = tagger.evaluate(data, decode_for=name)
         tags = [prediction.tags for prediction in tagger.predict(DATA, decode_for=name)]
         cost, costs = resolve_cost(name, names), []

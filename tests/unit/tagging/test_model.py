@@ -42,6 +42,21 @@ def test_the_loss_is_the_heads_mean_over_words(loss):
         assert parameter.grad is not None and parameter.grad.isfinite().all(), name
 
 
+@pytest.mark.parametrize(("loss", "options"), [("lc", {}), ("lc", {"rank": 2, "unary": 0.5}), ("crf", {}), ("ssvm", {})])
+def test_large_emissions_are_computed_in_chunks(monkeypatch, loss, options):
+    model, results = make(loss, **options), []
+    for large in (10**9, 0):
+        monkeypatch.setattr("linearcore.tagging._model.LARGE_EMISSIONS", large)
+        monkeypatch.setattr("linearcore.heads._linear.default_chunk", lambda hidden: 1)
+        value = model(MASK, inputs(model), TAGS)
+        results.append([value.detach(), *torch.autograd.grad(value, list(model.parameters()))])
+    for chunked, at_once in zip(*reversed(results), strict=True):
+        torch.testing.assert_close(chunked, at_once)
+    monkeypatch.setattr(type(model.head), "linear_loss", None)
+    with pytest.raises(TypeError):
+        model(MASK, inputs(model), TAGS)
+
+
 @pytest.mark.parametrize("loss", HEADS)
 def test_decoding_is_the_heads_own(loss):
     model = make(loss).eval()

@@ -14,7 +14,7 @@ def test_defaults_suit_the_encoder():
     assert bilstm.lr > transformer.lr
     assert bilstm.epochs > transformer.epochs
     assert bilstm.hidden == 256 and bilstm.characters is True and transformer.hidden is None
-    optional = {"beam", "inflate", "chain_lr_scale", "vectors", "max_vectors", "unseen_tags", "continue_from"}
+    optional = {"beam", "inflate", "chain_lr_scale", "vectors", "max_vectors", "unseen_tags", "continue_from", "cost"}
     assert {name for name, value in vars(bilstm).items() if value is None} == optional
 
 

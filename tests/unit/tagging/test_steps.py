@@ -84,10 +84,18 @@ def test_a_compiled_loss_takes_the_same_steps(monkeypatch):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
 
 
+@pytest.fixture
+def reproducible():
+    """Additions in a fixed order. Without it two plain runs differ, too: by 0.1 % after 40 steps of Adam on an H200."""
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="wants a GPU")
 @pytest.mark.parametrize("loss", ["lc", "crf", "ssvm", "ce"])
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
-def test_captured_steps_are_plain_steps(loss, optimizer):
+def test_captured_steps_are_plain_steps(loss, optimizer, reproducible):
     data = sentences(60)
     vocabulary = Vocabulary.of(data)
     found = []

@@ -26,6 +26,8 @@ class Cost(ABC):
     is_additive: ClassVar[bool] = False
     #: Whether sequences without any correct tag cost 1.
     is_one_if_all_wrong: ClassVar[bool] = False
+    #: Whether sequences may have other lengths than the target; then `between` takes a `prediction_mask`.
+    compares_lengths: ClassVar[bool] = False
     #: Whether it depends on the names of the tags. Then it is made with `of_names`, and its name alone is not enough.
     needs_names: ClassVar[bool] = False
 
@@ -63,6 +65,11 @@ class Cost(ABC):
     def is_error_fraction(self) -> bool:
         """Whether it is the number of wrong tags divided by the number of tags."""
         return False
+
+    @property
+    def num_tags(self) -> int | None:
+        """The number of tags that it is made for; None for any."""
+        return None
 
     def check(self, num_tags: int) -> None:  # noqa: B027  # Most costs accept any number of tags.
         """Raises ValueError if the cost is made for another number of tags."""

@@ -47,6 +47,7 @@ class Bleu(Cost):
     smooth: str = "exp"
     value: float | None = None
     name: ClassVar[str] = "bleu"
+    compares_lengths: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_order("max_order", self.max_order)

@@ -24,6 +24,7 @@ class EditDistance(Cost):
     """
 
     name: ClassVar[str] = "edit"
+    compares_lengths: ClassVar[bool] = True
 
     @property
     def is_zero_only_if_equal(self) -> bool:

@@ -59,6 +59,10 @@ class Hamming(Cost):
     def is_zero_only_if_equal(self) -> bool:
         return self.weight is None or bool((self.weight > 0).all())
 
+    @property
+    def num_tags(self) -> int | None:
+        return None if self.weight is None else len(self.weight)
+
     def check(self, num_tags: int) -> None:
         if self.weight is not None and len(self.weight) != num_tags:
             raise ValueError(

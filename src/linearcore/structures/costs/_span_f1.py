@@ -70,6 +70,10 @@ class SpanF1(Cost):
         """Returns `SpanF1(names)`."""
         return cls(names)
 
+    @property
+    def num_tags(self) -> int:
+        return len(self.names)
+
     def check(self, num_tags: int) -> None:
         if len(self.names) != num_tags:
             raise ValueError(complaint("names", f"have one name for each of {num_tags} tags", len(self.names), "list all"))

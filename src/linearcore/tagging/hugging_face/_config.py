@@ -8,6 +8,7 @@ from transformers import AutoConfig, PretrainedConfig
 
 from linearcore.forms import FORMS
 from linearcore.heads import ChainHead
+from linearcore.structures import Cost
 from linearcore.tagging._heads import ChainSettings, check_fraction
 
 _OPTIONS = tuple(option.name for option in fields(ChainSettings))
@@ -20,7 +21,7 @@ class ChainConfig(PretrainedConfig):
         encoder: the configuration of the encoder, or a dictionary of it with its `model_type`.
         dropout: dropout of the hidden states.
         others: the loss and the options of its head, as in `linearcore.tagging.ChainSettings` (loss, rank, unary, sharpness,
-            beam, constraints, surrogate, form, normalize), and the options of PretrainedConfig (num_labels, id2label, …).
+            beam, constraints, cost, surrogate, form, normalize), and those of PretrainedConfig (num_labels, id2label, …).
 
     Raises:
         TypeError, ValueError: if an option is unknown, or the loss does not accept it.
@@ -76,6 +77,10 @@ class ChainConfig(PretrainedConfig):
     def beam_width(self) -> int:
         """Beam width of the decoder; 0 is exact search."""
         return self.settings.beam_width(self.num_labels)
+
+    def cost_of_labels(self) -> Cost | None:
+        """Returns the cost to train for, or None."""
+        return self.settings.make_cost(self.labels)
 
     def head(self) -> ChainHead | None:
         """Returns a new head, or None for token cross-entropy.

@@ -15,6 +15,7 @@ from transformers.modeling_outputs import TokenClassifierOutput
 
 from linearcore._checks import complaint
 from linearcore._typing import compute_dtype
+from linearcore.heads import ChainHead, LinearCoreChain
 from linearcore.tagging._decoding import best_tags
 from linearcore.tagging._heads import ChainSettings
 from linearcore.tagging._model import IGNORED
@@ -63,7 +64,7 @@ class ChainForTokenClassification(PreTrainedModel):
         self.encoder = empty_encoder(config.encoder) if encoder is None else encoder
         self.dropout = nn.Dropout(config.dropout)
         self.projection = nn.Linear(config.encoder.hidden_size, config.num_labels)
-        self.head = config.head()
+        self.head, self._cost = config.head(), config.cost_of_labels()
         self.register_buffer("token_kinds", kinds_without_tokenizer(config.encoder, self._vocabulary))
         self.post_init()  # Initialises the modules that transformers has not initialised already.
 
@@ -223,10 +224,16 @@ class ChainForTokenClassification(PreTrainedModel):
                 flat = emissions.flatten(0, 1), labels.flatten().long()
                 total = F.cross_entropy(*flat, ignore_index=IGNORED, reduction="sum")
             else:
-                total = self.head.loss(emissions, labels, reduction="sum")
+                total = self._head_loss(self.head, emissions, labels)
         count = (labels != IGNORED).sum() if num_items is None else torch.as_tensor(num_items, device=total.device)
         # With several GPUs in one process the number is a tensor with dimensions; a batch may have no labels.
         return total / count.reshape(-1)[0].clamp(min=1)
+
+    def _head_loss(self, head: ChainHead, emissions: Tensor, labels: Tensor) -> Tensor:
+        if self._cost is None:
+            return head.loss(emissions, labels, reduction="sum")
+        assert isinstance(head, LinearCoreChain)
+        return head.candidate_loss(emissions, labels, cost=self._cost, reduction="sum")
 
     def _init_weights(self, module: nn.Module) -> None:
         """Initialises a module outside the encoder; called by transformers for modules without weights."""

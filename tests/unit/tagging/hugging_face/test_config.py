@@ -46,13 +46,14 @@ def test_json_out_and_in_is_the_same(tmp_path):
         dropout=0.2,
         beam=4,
         unary=0.5,
+        cost="edit",
         id2label=NAMES,
     )
     config.save_pretrained(tmp_path)
     again = ChainConfig.from_pretrained(tmp_path)
     assert isinstance(again.encoder, BertConfig) and again.encoder.hidden_size == 24
     options = ("loss", "rank", "surrogate", "form", "normalize", "constraints", "dropout", "beam", "unary", "sharpness")
-    for name in (*options, "labels"):
+    for name in (*options, "cost", "labels"):
         assert getattr(again, name) == getattr(config, name), name
     assert again.label2id == config.label2id or again.labels == ["O", "B-X", "I-X"]
 

@@ -6,6 +6,7 @@ import torch.nn.functional as F
 
 pytest.importorskip("transformers")
 
+from linearcore.structures import SpanF1
 from linearcore.tagging.hugging_face import ChainConfig, ChainForTokenClassification, register
 from tests.tiny_transformer import PIECES, SPECIAL, tiny_bert, transformers, word_piece, write_encoder
 
@@ -55,6 +56,19 @@ def test_the_loss_is_the_heads_mean_over_labels(folder, loss):
     emissions = model.projection(model.encoder(**inputs).last_hidden_state)
     expected = -model.head(emissions, labels, reduction="token_mean")
     torch.testing.assert_close(model(**inputs, labels=labels).loss, expected)
+
+
+def test_training_for_a_cost_survives_saving(folder, tmp_path):
+    inputs = inputs_of()
+    labels = labels_of(inputs)
+    model_of(folder, cost="span-f1").save_pretrained(tmp_path)
+    model = ChainForTokenClassification.from_pretrained(tmp_path).eval()
+    emissions = model.projection(model.encoder(**inputs).last_hidden_state)
+    expected = model.head.candidate_loss(emissions, labels, cost=SpanF1(tuple(NAMES)))
+    torch.testing.assert_close(model(**inputs, labels=labels).loss, expected)
+    assert (expected - model.head.loss(emissions, labels)).abs() > 1e-3
+    with pytest.raises(ValueError, match="`cost` must be None with loss 'crf'"):
+        model_of(folder, loss="crf", cost="span-f1")
 
 
 def test_token_cross_entropy_is_torchs(folder):

@@ -1,37 +1,45 @@
 """`ngram`: does training, or decoding, for a metric of whole outputs beat Hamming cost on that metric?
 
-Two tasks: noun phrases of the Penn Treebank sample by span F1, and generated spans by span F1 and aligned pairs of tags. All
-methods have the same network, batches and learning rate. The weight of the second term of a loss is chosen on dev with a
-seed of its own, the temperature of minimum-risk decoding on dev in each run. `sentences` has numbers for the other sentences
-of the appendix.
+Three tasks: noun phrases of the Penn Treebank sample by span F1, feature strings of Turkish words by edit distance, and
+generated spans by span F1 and aligned pairs of tags. All methods of a task have the same network, batches and learning rate.
+The weight of the second term of a loss is chosen on dev with a seed of its own, the temperature of minimum-risk decoding on
+dev in each run. `sentences` has numbers for the other sentences of the appendix.
 """
 
 from functools import partial
 from typing import Any
 
-from linearcore_paper.experiments.ngram.chunks import check_data, data_hash
+from linearcore_paper.experiments.ngram.chunks import ARCHIVE, check_data, data_hash
 from linearcore_paper.experiments.ngram.claims import judge_claims
 from linearcore_paper.experiments.ngram.figure import draw
 from linearcore_paper.experiments.ngram.sentences import additivity, linear_rate, step_times, variances
+from linearcore_paper.experiments.ngram.strings import FILES, treebank_hash
 from linearcore_paper.experiments.ngram.table import rows_of
-from linearcore_paper.experiments.ngram.training import METHODS, METRICS, TEMPERATURES, Plan, train_run
+from linearcore_paper.experiments.ngram.training import GENERATED_TASKS, METHODS, METRICS, TEMPERATURES, Plan, train_run
 from linearcore_paper.runner import After, Experiment, Outcome, Part, RecordedRun, Settings
 
-TASKS = {"chunks": "noun phrases, Penn Treebank sample", "generated": "generated spans"}
+TASKS = {
+    "chunks": "noun phrases, Penn Treebank sample",
+    "strings": "feature strings, Turkish Web Treebank",
+    "generated": "generated spans",
+}
 #: Metrics of each task.
-MEASURED = {"chunks": ("span-f1",), "generated": ("span-f1", "ngram")}
+MEASURED = {"chunks": ("span-f1",), "strings": ("edit",), "generated": ("span-f1", "ngram")}
+HASHES = {"chunks": data_hash, "strings": treebank_hash}
 #: Seeds of the final runs; tuning runs use 0.
 SEEDS = {"smoke": (1, 2), "paper": (1, 2, 3, 4, 5)}
 WEIGHTS = {"smoke": (5.0,), "paper": (5.0, 20.0)}
-STEPS = {"chunks": (400, 800), "generated": (200,)}
+STEPS = {"chunks": (400, 800), "strings": (400, 800), "generated": (200,)}
+#: Methods that have runs with more than the fewest steps; all if the task is not here.
+LONGER = {"strings": ("lc",)}
 #: Steps and sentences at smoke scale.
 SMALL_STEPS, SMALL_SENTENCES = 10, 24
 
 
 def parts(settings: Settings) -> dict[str, Part]:
-    """Returns the numbers for single sentences, the tuning runs and the final runs; the treebank is for scale paper only."""
+    """Returns the numbers for single sentences, the tuning runs and the final runs; treebanks are for scale paper only."""
     if settings.is_paper:
-        check_data(settings.data)
+        check_data(settings.data, (ARCHIVE, *FILES))
     repeats = 30 if settings.is_paper else 3
     found: dict[str, Part] = {
         "additivity": additivity,
@@ -41,24 +49,26 @@ def parts(settings: Settings) -> dict[str, Part]:
     }
     for task in _tasks(settings):
         for steps in _steps(task, settings):
-            for method, metrics in trained(task):
+            for method, metrics in trained(task, steps):
                 found |= _runs(task, method, metrics, steps, settings)
     return found
 
 
 def _tasks(settings: Settings) -> tuple[str, ...]:
-    return tuple(TASKS) if settings.is_paper else ("generated",)
+    return tuple(TASKS) if settings.is_paper else tuple(GENERATED_TASKS)
 
 
 def _steps(task: str, settings: Settings) -> tuple[int, ...]:
     return STEPS[task] if settings.is_paper else (SMALL_STEPS,)
 
 
-def trained(task: str) -> list[tuple[str, tuple[str, ...]]]:
+def trained(task: str, steps: int) -> list[tuple[str, tuple[str, ...]]]:
     """Returns methods with the metrics that one run measures: one metric if the method trains for it, else all."""
+    methods = LONGER.get(task, tuple(METHODS)) if steps > STEPS[task][0] else tuple(METHODS)
     return [
         (key, metrics)
         for key, method in METHODS.items()
+        if key in methods
         for metrics in ([(metric,) for metric in MEASURED[task]] if method.uses_metric else [MEASURED[task]])
     ]
 
@@ -97,8 +107,9 @@ def _plan(
 
 
 def _run(plan: Plan, settings: Settings, part: str) -> RecordedRun:
-    compute = partial(train_run, plan, settings.data, part)
-    data = data_hash(settings.data) if plan.task == "chunks" and settings.data is not None else None
+    folder = settings.data if settings.is_paper else None
+    compute = partial(train_run, plan, folder, part)
+    data = HASHES[plan.task](folder) if folder is not None and plan.task in HASHES else None
     return RecordedRun(settings=plan.to_json() | {"part": part, "data": data}, seed=plan.seed, compute=compute)
 
 
@@ -108,7 +119,7 @@ def conclude(results: dict[str, Any], settings: Settings) -> Outcome:
         row
         for task in _tasks(settings)
         for steps in _steps(task, settings)
-        for method, metrics in trained(task)
+        for method, metrics in trained(task, steps)
         for row in rows_of(
             task, method, steps, [results[run_name(task, method, metrics, steps, s)] for s in SEEDS[settings.scale]]
         )
@@ -140,10 +151,10 @@ EXPERIMENT = Experiment(
     name="ngram",
     title="Train and decode for a metric",
     question="Does training, or decoding, for a metric beat Hamming cost on that metric?",
-    shows="span F1 and n-gram overlap of taggers trained and decoded for them, against CRFs, Hamming cost and minimum risk",
+    shows="span F1, edit distance and n-gram overlap of taggers trained and decoded for them, against CRFs and Hamming cost",
     paper="Appendix K",
-    needs="at paper scale --data with tagging/ptb_sample.zip",
-    cost={"smoke": "4 s", "paper": "12 min"},
+    needs="at paper scale --data with tagging/ptb_sample.zip and the Turkish Web Treebank",
+    cost={"smoke": "6 s", "paper": "40 min"},
     parts=parts,
     conclude=conclude,
     draw=draw,

@@ -1,7 +1,8 @@
 """Data of `ngram`: noun phrases of the Penn Treebank sample in BIO tags, and generated spans."""
 
 import zipfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -24,7 +25,7 @@ class Sentences:
     """Sentences of one part, padded.
 
     Attributes:
-        inputs: (B, L, F) indices of features, or (B, L, d) numbers.
+        inputs: (B, L, F) indices of features, (B, L, d) numbers, or (B, 1, F) if inputs and outputs differ in length.
         tags: (B, L), −100 at padding.
     """
 
@@ -49,18 +50,21 @@ class Task:
         names: tag names in the order of their indices.
         parts: sentences of train, dev and test.
         sizes: rows of the embedding tables; empty if the inputs are numbers.
+        length: number of tags of each output if inputs and outputs differ in length; 0 if they do not.
     """
 
     names: tuple[str, ...]
     parts: dict[str, Sentences]
     sizes: tuple[int, ...] = ()
+    length: int = 0
 
 
-def check_data(folder: Path | None) -> None:
-    """Raises ValueError if the Penn Treebank sample is missing."""
-    if folder is None or not (folder / "tagging" / ARCHIVE).is_file():
-        got = "no folder" if folder is None else f"{folder} without it"
-        raise ValueError(complaint("data", f"be a folder with tagging/{ARCHIVE}", got, "pass --data DIR"))
+def check_data(folder: Path | None, names: Sequence[str]) -> None:
+    """Raises ValueError if a file is missing."""
+    for name in names:
+        if folder is None or not (folder / "tagging" / name).is_file():
+            got = "no folder" if folder is None else f"{folder} without it"
+            raise ValueError(complaint("data", f"be a folder with tagging/{name}", got, "pass --data DIR"))
 
 
 @lru_cache(maxsize=1)
@@ -77,7 +81,7 @@ def noun_phrase_task(folder: Path) -> Task:
     for number, text in enumerate(_texts(folder / "tagging" / ARCHIVE), 1):
         part = {9: "dev", 0: "test"}.get(number % 10, "train")
         sentences[part] += [chunked for tree in parse_trees(text) if (chunked := noun_phrases(tree))[0]]
-    tables = _tables([words for words, _ in sentences["train"]])
+    tables = feature_tables([_features(word) for words, _ in sentences["train"] for word in words])
     parts = {}
     for part, pairs in sentences.items():
         length = max(len(words) for words, _ in pairs)
@@ -103,13 +107,9 @@ def _features(word: str) -> tuple[str, str, str]:
     return word.lower(), word[-3:].lower(), shape
 
 
-def _tables(sentences: list[list[str]]) -> list[dict[str, int]]:
+def feature_tables(rows: Sequence[tuple[str, ...]]) -> list[dict[str, int]]:
     """Returns for each feature the indices of its values that occur at least twice."""
-    counts: list[dict[str, int]] = [{}, {}, {}]
-    for words in sentences:
-        for word in words:
-            for count, feature in zip(counts, _features(word), strict=True):
-                count[feature] = count.get(feature, 0) + 1
+    counts = (Counter(values) for values in zip(*rows, strict=True))
     frequent = ([value for value, number in count.items() if number >= _LEAST_COUNT] for count in counts)
     return [{value: index for index, value in enumerate(values, 2)} for values in frequent]
 

@@ -107,7 +107,7 @@ def _compared(data: dict[str, Any], is_paper: bool, other: str, claim: str) -> C
 def _comparison(data: dict[str, Any], is_paper: bool, other: str, claim: str, paper: str, what: str) -> Claim:
     """Compares LC trained for the metric with another method: it wins if every Viterbi interval is above 0."""
     rows = {(case_of(row), row["method"]): row for row in data["rows"]}
-    cases = dict.fromkeys(case for case, _ in rows)
+    cases = dict.fromkeys(case for case, method in rows if method == "lc-metric")
     found = {case: difference(rows[case, "lc-metric"], rows[case, other]) for case in cases}
     return Claim(
         claim=claim,
@@ -122,7 +122,7 @@ def _equal_time(data: dict[str, Any]) -> list[Claim]:
     rows = {(case_of(row), row["method"]): row for row in data["rows"]}
     found = {
         (task, metric, steps): difference(rows[(task, metric, steps), "lc-metric"], rows[(task, metric, more), "lc"])
-        for task, metric, steps in dict.fromkeys(case for case, _ in rows)
+        for task, metric, steps in dict.fromkeys(case for case, method in rows if method == "lc-metric")
         for more in {row["steps"] for row in data["rows"] if (row["task"], row["metric"]) == (task, metric)}
         if more > steps
     }

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 
 def draw(data: dict[str, Any]) -> "Figure":
-    """Draws the score of each method with both decoders, one panel for each task and metric."""
-    cases = list(dict.fromkeys(case_of(row) for row in data["rows"]))
+    """Draws the score of each method with both decoders, one panel for each task and metric, where all methods were run."""
+    cases = list(dict.fromkeys(case_of(row) for row in data["rows"] if row["method"] == "lc-metric"))
     figure, axes = panels(len(cases), 2.9)
     for panel, case in zip(axes, cases, strict=True):
         task, metric, steps = case
@@ -33,5 +33,5 @@ def draw(data: dict[str, Any]) -> "Figure":
             )
         panel.set_yticks(range(len(rows)), [row["label"] for row in rows])
         panel.legend(fontsize=8, loc="lower left")
-        name_axes(panel, f"{data['metrics'][metric]}, %", "", f"{data['tasks'][task]}, {steps} steps; 95 % intervals")
+        name_axes(panel, f"{data['metrics'][metric]}, %, with 95 % intervals", "", f"{data['tasks'][task]}, {steps} steps")
     return figure

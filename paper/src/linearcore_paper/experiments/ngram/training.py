@@ -17,10 +17,12 @@ from linearcore.kernels import kbest
 from linearcore.structures import AlignedNgram, Cost, Sites, SpanF1, sequence_scores
 from linearcore_paper.experiments._numbers import round_values
 from linearcore_paper.experiments.ngram.chunks import Sentences, Task, generated_task, noun_phrase_task
+from linearcore_paper.experiments.ngram.network import make_network
+from linearcore_paper.experiments.ngram.strings import StringEdit, generated_strings, treebank_task
 
 #: Increase it when the code changes the results.
 VERSION = 1
-ROWS, CANDIDATES = 32, 8
+ROWS, CANDIDATES = {"chunks": 32, "generated": 32, "strings": 128}, 8
 #: Chosen on dev for each run.
 TEMPERATURES = (0.25, 0.5, 1.0)
 #: Longer training sentences are left out.
@@ -37,8 +39,8 @@ class Metric:
 
 
 def _mean_similarity(cost: Cost, predicted: list[list[int]], true: list[list[int]]) -> float:
-    costs = [float(cost.between(torch.tensor(ours), torch.tensor(gold))) for ours, gold in zip(predicted, true, strict=True)]
-    return 100 * (1 - sum(costs) / len(costs))
+    """Returns the mean over outputs, which have one length, of 1 − cost, in percent."""
+    return 100 * (1 - float(cost.between(torch.tensor(predicted), torch.tensor(true)).double().mean()))
 
 
 def span_f1(cost: Cost, predicted: list[list[int]], true: list[list[int]]) -> float:
@@ -52,7 +54,11 @@ def span_f1(cost: Cost, predicted: list[list[int]], true: list[list[int]]) -> fl
 METRICS = {
     "span-f1": Metric("span F1", SpanF1, span_f1),
     "ngram": Metric("aligned pairs", lambda names: AlignedNgram(2), _mean_similarity),
+    "edit": Metric("edit similarity", lambda names: StringEdit(), _mean_similarity),
 }
+#: Tasks with real data, and tasks with generated data.
+REAL_TASKS = {"chunks": noun_phrase_task, "strings": treebank_task}
+GENERATED_TASKS = {"generated": generated_task, "strings": generated_strings}
 
 Loss = Callable[[Any, Tensor, Tensor, Cost, float], Tensor]
 
@@ -123,13 +129,13 @@ class Plan:
     """Everything that determines a run.
 
     Attributes:
-        task: "chunks" or "generated".
+        task: "chunks", "strings" or "generated".
         method: key of `METHODS`.
         metrics: keys of `METRICS` to measure; a method that uses the metric trains for the first one.
         seed: seed of the network, the batches and generated data.
         steps: number of steps of Adam.
         weight: weight of the second term of the loss.
-        sentences: training sentences of the generated task.
+        sentences: training sentences of generated tasks.
     """
 
     task: str
@@ -147,35 +153,16 @@ class Plan:
         return settings
 
 
-class Network(nn.Module):
-    """Emissions from a window of three positions: an MLP on sums of embeddings, or a linear layer on numbers."""
-
-    def __init__(self, task: Task, width: int = 48, hidden: int = 64) -> None:
-        super().__init__()
-        self.tables = nn.ModuleList(nn.Embedding(size, width, padding_idx=0) for size in task.sizes)
-        size = 3 * (width if task.sizes else task.parts["train"].inputs.shape[-1])
-        layers = [nn.Dropout(0.2), nn.Linear(size, hidden), nn.Tanh(), nn.Dropout(0.2), nn.Linear(hidden, len(task.names))]
-        self.top = nn.Sequential(*layers) if task.sizes else nn.Linear(size, len(task.names))
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        """Returns emissions (B, L, |Y|)."""
-        rows = torch.stack([table(inputs[..., i]) for i, table in enumerate(self.tables)]).sum(0) if self.tables else inputs
-        padded = nn.functional.pad(rows, (0, 0, 1, 1))
-        emissions: Tensor = self.top(torch.cat([padded[:, :-2], rows, padded[:, 2:]], -1))
-        return emissions
-
-
 def read_task(plan: Plan, folder: Path | None) -> Task:
     """Returns the data of a run."""
-    if plan.task == "chunks":
-        assert folder is not None
-        return noun_phrase_task(folder)
-    return _generated(plan.seed, plan.sentences)
+    if folder is not None and plan.task in REAL_TASKS:
+        return REAL_TASKS[plan.task](folder)
+    return _generated(plan.task, plan.seed, plan.sentences)
 
 
 @lru_cache(maxsize=1)
-def _generated(seed: int, sentences: int) -> Task:
-    return generated_task(seed, sentences)
+def _generated(task: str, seed: int, sentences: int) -> Task:
+    return GENERATED_TASKS[task](seed, sentences)
 
 
 def train_run(plan: Plan, folder: Path | None, part: str) -> dict[str, Any]:
@@ -184,7 +171,7 @@ def train_run(plan: Plan, folder: Path | None, part: str) -> dict[str, Any]:
     generator = torch.Generator().manual_seed(plan.seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(plan.seed)
-        network, head = Network(task), method.head(len(task.names), batch_first=True)
+        network, head = make_network(task), method.head(len(task.names), batch_first=True)
         start = time.perf_counter()
         _train(plan, task, network, head, method, generator)
         seconds = time.perf_counter() - start
@@ -194,7 +181,7 @@ def train_run(plan: Plan, folder: Path | None, part: str) -> dict[str, Any]:
 
 
 def _train(plan: Plan, task: Task, network: nn.Module, head: ChainHead, method: Method, generator: torch.Generator) -> None:
-    train = task.parts["train"]
+    train, rows = task.parts["train"], ROWS[plan.task]
     usable = ((train.tags >= 0).sum(1) <= MAX_WORDS).nonzero().squeeze(1)
     cost = METRICS[plan.metrics[0]].cost(task.names)
     rate = 0.01 if task.sizes else 0.05
@@ -202,9 +189,9 @@ def _train(plan: Plan, task: Task, network: nn.Module, head: ChainHead, method: 
     optimizer = torch.optim.Adam(parameters, lr=rate)
     order = usable[:0]
     for step in range(plan.steps):
-        if len(order) < ROWS:
+        if len(order) < rows:
             order = usable[torch.randperm(len(usable), generator=generator)]
-        batch, order = train.rows(order[:ROWS]), order[ROWS:]
+        batch, order = train.rows(order[:rows]), order[rows:]
         for group in optimizer.param_groups:
             group["lr"] = rate * (1 - step / plan.steps)
         optimizer.zero_grad()

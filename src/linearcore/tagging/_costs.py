@@ -1,4 +1,4 @@
-"""Mean cost of predicted tags, sentence by sentence."""
+"""Costs by name, and the mean cost of predicted tags, sentence by sentence."""
 
 from collections.abc import Sequence
 
@@ -6,11 +6,28 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from linearcore._checks import complaint
-from linearcore.tagging._prediction import cost_of_names
+from linearcore._checks import complaint, one_of
+from linearcore.structures import COST_NAMES, Cost, resolve_cost
 
 #: Sentences whose costs are computed at a time.
 _BLOCK = 512
+
+
+def cost_of_names(argument: str, cost: str | Cost, tags: Sequence[str]) -> Cost:
+    """Returns the cost with this name for these tags, or `cost` itself.
+
+    Raises:
+        ValueError: if the cost is unknown, or is not defined for the tags; the message names `argument`.
+    """
+    if isinstance(cost, str):
+        one_of(argument, cost, COST_NAMES)
+    try:
+        resolved = resolve_cost(cost, tags)
+        resolved.check(len(tags))
+    except ValueError as error:
+        name = repr(cost) if isinstance(cost, str) else type(cost).__name__
+        raise ValueError(complaint(argument, "fit the tags of the model", name, str(error))) from None
+    return resolved
 
 
 class MeanCost:
@@ -36,7 +53,7 @@ class MeanCost:
         self._numbers = {tag: index for index, tag in enumerate(dict.fromkeys(tags))}
         self._pairs: list[tuple[Tensor, Tensor]] = []
         self._total, self._count = 0.0, 0
-        cost_of_names(cost, tags)
+        cost_of_names("decode_for", cost, tags)
 
     def add(self, gold: Sequence[str], predicted: Sequence[str]) -> None:
         """Adds one sentence."""
@@ -62,7 +79,7 @@ class MeanCost:
     def _flush(self) -> None:
         if not self._pairs:
             return
-        cost = cost_of_names(self.name, list(self._numbers))
+        cost = cost_of_names("decode_for", self.name, list(self._numbers))
         predicted, gold = (
             pad_sequence(list(rows), batch_first=True, padding_value=-1) for rows in zip(*self._pairs, strict=True)
         )
