@@ -1,181 +1,159 @@
-"""Ranks the labels of a table by suspicion."""
+"""Ranks the labels of a table, or of features, by suspicion."""
 
-import csv
-import os
-from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from linearcore._checks import complaint, one_of
-from linearcore.cleaning._encoding import EncodedTable, encode
-from linearcore.cleaning._folds import OutOfFoldScores, out_of_fold_scores
+from linearcore.cleaning._findings import ADDED_COLUMNS, Findings
+from linearcore.cleaning._folds import normalised
+from linearcore.cleaning._inputs import shared_index
 from linearcore.cleaning._losses import RowLoss
-from linearcore.cleaning._suspects import MEASURES, Suspects, suspects
-from linearcore.cleaning._table import OPENERS, Table, TableError
+from linearcore.cleaning._model_scores import model_scores
+from linearcore.cleaning._models import NetworkSettings
+from linearcore.cleaning._suspects import MEASURES, suspects
 from linearcore.runtime import Progress
-
-#: Columns that `Findings.write` adds.
-ADDED_COLUMNS = ("suspicion_rank", "suspicion", "suggested_label")
-
-
-@dataclass(frozen=True)
-class Suspect:
-    """A row with a possibly wrong label.
-
-    Attributes:
-        rank: 1 for the most suspicious row.
-        line: line number in the file, from 1.
-        given_label: the label in the file.
-        suggested_label: the label that the networks prefer; equal to `given_label` if they agree with it.
-        suspicion: value of the chosen measure.
-    """
-
-    rank: int
-    line: int
-    given_label: str
-    suggested_label: str
-    suspicion: float
-
-
-@dataclass(frozen=True, eq=False)
-class Findings:
-    """The result of `find_wrong_labels`.
-
-    Attributes:
-        table: the input table.
-        encoded: its features and labels as numbers.
-        out_of_fold: cross-validated scores of the networks.
-        suspects: the ranking.
-    """
-
-    table: Table
-    encoded: EncodedTable
-    out_of_fold: OutOfFoldScores
-    suspects: Suspects
-
-    @property
-    def num_disagreements(self) -> int:
-        """Number of rows for which the networks prefer another label. Not all are wrong, because networks err too."""
-        return int((self.suspects.margin > 0).sum())
-
-    @property
-    def agreement(self) -> float:
-        """Out-of-fold accuracy of the networks against the given labels, at the best epoch."""
-        return max(self.out_of_fold.agreement)
-
-    @property
-    def majority(self) -> tuple[str, float]:
-        """The most frequent label and its frequency, which is the accuracy of always predicting it."""
-        count = self.encoded.labels.bincount()
-        return self.encoded.classes[int(count.argmax())], int(count.max()) / len(self.encoded.labels)
-
-    @property
-    def singleton_labels(self) -> list[tuple[str, int]]:
-        """Labels that occur once, with their line. They are often typos; the network that scores the row never saw them."""
-        names = [self.encoded.classes[label] for label in self.encoded.labels.tolist()]
-        count = Counter(names)
-        return [(name, line) for name, line in zip(names, self.table.lines, strict=True) if count[name] == 1]
-
-    def most_suspicious(self, count: int | None = None) -> list[Suspect]:
-        """Returns the `count` most suspicious rows, or all rows, sorted by suspicion.
-
-        Raises:
-            ValueError: if `count` is not a non-negative integer.
-        """
-        if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 0):
-            raise ValueError(complaint("count", "be an integer of at least 0", repr(count), "pass 20, or None for all rows"))
-        return [self._suspect(rank, row) for rank, row in enumerate(self.suspects.order[:count].tolist(), 1)]
-
-    def write(self, path: str | Path) -> None:
-        """Writes the table in its original order, with the added columns suspicion_rank, suspicion and suggested_label.
-
-        The suggested label equals the given label if the networks agree with it. The file is compressed if its name ends in
-        .gz, .xz or .bz2. It is written atomically.
-
-        Raises:
-            OSError: if the file cannot be written.
-        """
-        path = Path(path)
-        suspect_of_row = {row: self._suspect(rank, row) for rank, row in enumerate(self.suspects.order.tolist(), 1)}
-        label_column = self.table.columns.index(self.encoded.label)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            with OPENERS.get(path.suffix, open)(temporary, "wt", encoding="utf-8", newline="") as stream:
-                writer = csv.writer(stream, delimiter=self.table.delimiter, lineterminator="\n")
-                writer.writerow([*self.table.columns, *ADDED_COLUMNS])
-                for index, row in enumerate(self.table.rows):
-                    suspect = suspect_of_row[index]
-                    # Keeps the original whitespace, so that scripts can compare the two label columns.
-                    is_same = suspect.suggested_label == suspect.given_label
-                    label = row[label_column] if is_same else suspect.suggested_label
-                    writer.writerow([*row, suspect.rank, f"{suspect.suspicion:.6g}", label])
-            os.replace(temporary, path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-
-    def _suspect(self, rank: int, row: int) -> Suspect:
-        classes, ranking = self.encoded.classes, self.suspects
-        given = classes[int(self.encoded.labels[row])]
-        suggested = classes[int(ranking.suggested[row])] if ranking.margin[row] > 0 else given
-        return Suspect(rank, self.table.lines[row], given, suggested, float(ranking.suspicion[row]))
+from linearcore.tables import (
+    ArrayTable,
+    ColumnKinds,
+    EncodedTable,
+    FrameTable,
+    Table,
+    as_matrix,
+    as_values,
+    encode,
+    encode_labels,
+    is_frame,
+    is_series,
+    is_sparse,
+    label_values,
+    repeats,
+)
 
 
 def find_wrong_labels(
-    table: Table,
-    label: str,
+    data: Any,
+    label: Any,
     *,
+    model: str = "auto",
     measure: str = "margin",
-    loss: str | RowLoss = "gce",
+    loss: str | RowLoss | None = None,
     folds: int = 5,
-    epochs: int = 30,
-    learning_rate: float = 0.003,
+    epochs: int | None = None,
+    learning_rate: float | None = None,
     seed: int = 0,
-    ignore: tuple[str, ...] = (),
-    categorical: tuple[str, ...] = (),
+    ignore: Collection[str] = (),
+    categorical: Collection[str] = (),
+    text: Collection[str] = (),
     progress: Progress | None = None,
 ) -> Findings:
-    """Ranks the rows of a table by how strongly cross-validated small networks disagree with their label.
+    """Ranks rows by how strongly a cross-validated model disagrees with their label.
 
     Args:
-        table: from `read_table`.
-        label: name of the label column.
+        data: a DataFrame, a table from `read_table`, or features (N, D) as an array, sparse matrix or tensor.
+        label: name of the label column, or the labels (N,), of any kind. A Series must have the index of the DataFrame.
+        model: "auto" or a key of `MODELS`; see `model_scores`.
         measure: "margin" or "log_odds", as in `suspects`.
-        loss, folds, epochs, learning_rate, seed, progress: as in `out_of_fold_scores`.
-        ignore: columns to drop.
+        loss, epochs, learning_rate: options of the network, as in `out_of_fold_scores`.
+        folds, seed, progress: as in `model_scores`. Rows with the same features are in the same fold, unless more than half
+            of the rows repeat an earlier one.
+        ignore: names of columns to drop.
         categorical: columns to treat as categorical, even if they contain numbers.
+        text: columns to treat as text.
 
     Raises:
-        TableError: if the table cannot be used; the message contains the file name and, if possible, the line number.
-        TypeError: if `table` is not a `Table`.
+        MissingExtraError: if scikit-learn is not installed.
+        TableError: if the table cannot be used; the message names the row where there is one.
+        TypeError: if `data` is none of these.
         ValueError: if an option is out of range.
 
     Example:
-        >>> table = Table("heights.csv", ("cm", "who"), [[str(k), "adult" if k > 130 else "child"] for k in range(90, 180)],
-        ...               list(range(2, 92)), ",")
-        >>> table.rows[5][1] = "adult"
-        >>> find_wrong_labels(table, "who").most_suspicious(1)
-        [Suspect(rank=1, line=7, given_label='adult', suggested_label='child', suspicion=...)]
+        >>> rows = [[float(row)] for row in range(90)]
+        >>> labels = ["child" if row < 40 else "adult" for row in range(90)]
+        >>> labels[5] = "adult"
+        >>> find_wrong_labels(rows, labels).most_suspicious(1)
+        [Suspect(rank=1, row=5, given_label='adult', suggested_label='child', suspicion=...)]
 
-    Cost: that of `out_of_fold_scores`.
+    Cost: that of `model_scores`.
     """
-    if not isinstance(table, Table):
-        raise TypeError(complaint("table", "be a Table", type(table).__name__, "pass read_table(path)"))
     one_of("measure", measure, MEASURES)
-    _check_no_added_columns(table)
-    encoded = encode(table, label, ignore=ignore, categorical=categorical)
-    out_of_fold = out_of_fold_scores(
-        encoded.features,
+    given = {"loss": loss, "epochs": epochs, "learning_rate": learning_rate}
+    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    kinds = ColumnKinds(*((names,) if isinstance(names, str) else tuple(names) for names in (ignore, categorical, text)))
+    table, encoded = _encoded(data, label, kinds)
+    copies = repeats(table, kinds.kept(table, encoded.label)) if table.columns else repeats(encoded.features)
+    # Rows of a few categories repeat by their nature. Without the others of its kind no model could score a row.
+    is_raw = isinstance(table, ArrayTable) and not is_sparse(encoded.features)
+    scores = model_scores(
+        # The columns of a table are scaled already, and the other models do not depend on it.
+        normalised(encoded.features) if model == "linear" and is_raw else encoded.features,
         encoded.labels,
         num_classes=len(encoded.classes),
-        loss=loss,
+        model=model,
+        network=NetworkSettings(**options) if options else None,
         folds=folds,
-        epochs=epochs,
-        learning_rate=learning_rate,
         seed=seed,
+        groups=copies.group if 0 < copies.num_extra <= len(table) / 2 else None,
         progress=progress,
     )
-    return Findings(table, encoded, out_of_fold, suspects(out_of_fold.scores, encoded.labels, measure=measure))
+    ranking = suspects(scores.scores, encoded.labels, measure=measure, probabilities=False)
+    return Findings(table, encoded, scores, replace(ranking, classes=encoded.classes), copies)
+
+
+def _encoded(data: Any, label: Any, kinds: ColumnKinds) -> tuple[Table, EncodedTable]:
+    """Returns the table of any input, and its features and labels."""
+    if isinstance(data, str | Path):
+        raise TypeError(complaint("data", "be a table, a DataFrame or features", repr(str(data)), "pass read_table(path)"))
+    if is_frame(data) or isinstance(data, Table):
+        if isinstance(label, str) or (is_frame(data) and _is_column(data, label)):
+            table = FrameTable(data) if is_frame(data) else data
+            name = str(label)
+        elif isinstance(data, Table):
+            raise TypeError(
+                complaint("label", "be the name of a column", type(label).__name__, "add the labels to the table")
+            )
+        else:
+            table = FrameTable(data, _as_series(label, data), ignore=kinds.ignore)
+            name = table.label_column
+        _check_no_added_columns(table)
+        return table, encode(table, name, kinds)
+    if kinds != ColumnKinds():
+        advice = "pass a DataFrame for named columns"
+        raise ValueError(complaint("ignore", "be empty, like `categorical` and `text`, for an array", "columns", advice))
+    if isinstance(label, str):
+        advice = "pass one label per row, or a DataFrame with a column of this name"
+        raise TypeError(complaint("label", "be labels, because `data` has no column names", repr(label), advice))
+    matrix = as_matrix("data", data)
+    names = label_values(label)
+    if len(names) != matrix.shape[0]:
+        advice = "pass one label per row of `data`"
+        raise ValueError(complaint("label", f"be {matrix.shape[0]} labels", len(names), advice))
+    table = ArrayTable(len(names), shared_index(data, label, "data", "label"))
+    labels, classes = encode_labels(table, names, "`label`")
+    return table, EncodedTable("label", matrix, labels, classes)
+
+
+def _is_column(frame: Any, label: Any) -> bool:
+    try:
+        return not is_series(label) and label in frame.columns
+    except (TypeError, ValueError):  # Arrays and lists have no hash.
+        return False
+
+
+def _as_series(labels: Any, frame: Any) -> Any:
+    """Returns labels as a Series with the index of the features; a Series must have it already."""
+    import pandas as pd
+
+    if is_frame(labels) and labels.shape[1] == 1:
+        return labels.iloc[:, 0]
+    if is_series(labels):
+        return labels
+    values = as_values("label", labels)
+    if values.shape != (len(frame),):
+        must = f"be {len(frame)} labels, or the name of a column"
+        raise ValueError(complaint("label", must, f"shape {values.shape}", "pass one label per row"))
+    return pd.Series(values, index=frame.index)
 
 
 def _check_no_added_columns(table: Table) -> None:
@@ -186,4 +164,4 @@ def _check_no_added_columns(table: Table) -> None:
     existing = [name for name in ADDED_COLUMNS if name in table.columns]
     if existing:
         wrong = f"the table already has the output column {existing[0]!r}"
-        raise TableError.at(table.name, None, wrong, "pass the original file, or rename the column")
+        raise table.error(None, wrong, "pass the original file, or rename the column")

@@ -7,9 +7,10 @@ from torch import Tensor
 
 from linearcore._arrays import Numbers
 from linearcore._checks import complaint
+from linearcore.cleaning._inputs import as_tensor
 from linearcore.cleaning._suspects import one_number_per_row
 
-#: Tensor or array of bools, True for a wrong label.
+#: Tensor, array or Series of bools, True for a wrong label.
 Flags = Tensor | npt.NDArray[np.bool_]
 
 
@@ -78,7 +79,7 @@ def flagging_precision(suspicion: Numbers, is_wrong: Flags) -> float:
 
 
 def _checked(suspicion: Numbers, is_wrong: Flags) -> tuple[Tensor, Tensor]:
-    wrong = torch.as_tensor(is_wrong).cpu()
+    wrong = as_tensor("is_wrong", is_wrong).cpu()
     if wrong.dtype != torch.bool:
         raise TypeError(complaint("is_wrong", "be bools", wrong.dtype, "pass `noisy.labels != clean` for example"))
     values = one_number_per_row("suspicion", suspicion).cpu()

@@ -2,13 +2,15 @@
 
 import io
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from linearcore._arrays import Features, Labels, Numbers, as_labels, check_num_classes, check_one_per_row
+from linearcore._arrays import Features, Numbers, check_num_classes, check_one_per_row
 from linearcore._checks import complaint, holds, positive
 from linearcore._streams import check_seed, stream_for
+from linearcore.cleaning._inputs import as_dense, as_tensor, given_labels, shared_index
 from linearcore.cleaning._losses import RowLoss, named_loss
 from linearcore.cleaning._networks import FoldNetworks, train_epochs
 from linearcore.runtime import Progress, one_thread
@@ -32,8 +34,8 @@ class OutOfFoldScores:
 
 
 def out_of_fold_scores(
-    features: Numbers,
-    labels: Labels,
+    features: Any,
+    labels: Any,
     *,
     num_classes: int,
     loss: str | RowLoss = "gce",
@@ -43,6 +45,7 @@ def out_of_fold_scores(
     hidden: int = 128,
     batch_size: int = 64,
     seed: int = 0,
+    groups: Any = None,
     progress: Progress | None = None,
 ) -> OutOfFoldScores:
     """Scores each fold of the data by a small network that was trained on the other folds.
@@ -52,10 +55,11 @@ def out_of_fold_scores(
     epochs memorise wrong labels. No clean labels are needed. Folds are stratified by class. If a class has a single row, the
     network that scores the row has never seen the class.
 
-    Use it for tables. For images and text, cross-validate your own model and pass its scores to `suspects`.
+    Use it for tables, and `model_scores` for text. For images, cross-validate your own model and pass its scores to
+    `suspects`.
 
     Args:
-        features: (N, D) finite numbers.
+        features: (N, D) finite numbers: a DataFrame, array, tensor, or sparse matrix, which is made dense.
         labels: (N,) given labels in 0..C−1.
         num_classes: C ≥ 2.
         loss: a key of `LOSSES` ("robust" needs C ≥ 3), a `Baseline`, or a function of scores (B, C) and labels
@@ -66,6 +70,7 @@ def out_of_fold_scores(
         hidden: number of hidden units.
         batch_size: rows per step and network.
         seed: random seed of the folds, initial weights and batches.
+        groups: (N,) integers; rows of a group are in the same fold. `repeats(features).group` keeps equal rows together.
         progress: progress display.
 
     Raises:
@@ -87,14 +92,12 @@ def out_of_fold_scores(
     """
     _check_settings(num_classes, learning_rate, seed, epochs=epochs, hidden=hidden, batch_size=batch_size)
     criterion = named_loss(loss, num_classes)
-    inputs = normalised(features)
-    targets = as_labels(labels, num_classes).cpu()
+    shared_index(features, labels, "features", "labels")
+    inputs = normalised(as_dense("features", features, seed))
+    targets = given_labels(labels, num_classes, None).cpu()
     check_one_per_row(targets, len(inputs), "features")
-    if isinstance(folds, bool) or not isinstance(folds, int) or not 2 <= folds <= len(inputs):
-        must = f"be an integer from 2 to the number of rows, {len(inputs)}"
-        raise ValueError(complaint("folds", must, repr(folds), "5 or 10 are usual"))
     generator = stream_for("folds", seed)
-    fold = _split(targets, folds, generator)
+    fold = stratified_folds(targets, folds, generator, groups)
     networks = FoldNetworks(folds, (inputs.shape[1], hidden, num_classes), generator, criterion.is_normed)
     training_rows = [(fold != index).nonzero().squeeze(1) for index in range(folds)]
     best_scores, agreement = torch.empty(0), []
@@ -118,6 +121,30 @@ def out_of_fold_scores(
                 best_scores = scores
             part.advance()
     return OutOfFoldScores(best_scores, fold, tuple(agreement), 1 + agreement.index(max(agreement)))
+
+
+def stratified_folds(targets: Tensor, folds: int, generator: torch.Generator, groups: Any = None) -> Tensor:
+    """Returns the fold (N,) of every row, with the rows of a group in the same fold.
+
+    Without groups, sizes of folds, in total and per class, differ by at most one. A group counts as its first row.
+
+    Raises:
+        ValueError: if `folds` is not an integer from 2 to the number of groups.
+    """
+    first, group = torch.arange(len(targets)), torch.arange(len(targets))
+    if groups is not None:
+        names = as_tensor("groups", groups)
+        check_one_per_row(names, len(targets), "features")
+        kinds, group = names.unique(return_inverse=True)
+        first = torch.full((len(kinds),), len(targets)).scatter_reduce(0, group, torch.arange(len(targets)), "amin")
+    if isinstance(folds, bool) or not isinstance(folds, int) or not 2 <= folds <= len(first):
+        rows = "rows" if len(first) == len(targets) else "different rows"
+        raise ValueError(
+            complaint(
+                "folds", f"be an integer from 2 to the number of {rows}, {len(first)}", repr(folds), "5 or 10 are usual"
+            )
+        )
+    return _split(targets[first], folds, generator)[group]
 
 
 def _split(targets: Tensor, folds: int, generator: torch.Generator) -> Tensor:

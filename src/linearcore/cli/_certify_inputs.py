@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from linearcore._checks import complaint
-from linearcore.cleaning import Table, TableError, read_table
 from linearcore.surrogates import CLASSICAL, LinearCore, Surrogate, UserSurrogate
+from linearcore.tables import CsvTable, TableError, read_csv
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class SampleFile:
 
 def read_sample(file: Path, label: str, probabilities: str | None) -> SampleFile:
     """Reads a CSV file with a label column, numeric features, and columns of probabilities, separated by commas."""
-    table = read_table(file)
+    table = read_csv(file)
     names = [] if probabilities is None else [name.strip() for name in probabilities.split(",")]
     for name in (label, *names):
         if name not in table.columns:
@@ -107,7 +107,7 @@ def read_sample(file: Path, label: str, probabilities: str | None) -> SampleFile
     return SampleFile(features, np.array([index[value] for value in values], dtype=np.intp), classes, numbers)
 
 
-def _numbers(table: Table, name: str) -> npt.NDArray[np.float64]:
+def _numbers(table: CsvTable, name: str) -> npt.NDArray[np.float64]:
     fields = table.column(name)
     for line, field in zip(table.lines, fields, strict=True):
         if not _is_number(field):

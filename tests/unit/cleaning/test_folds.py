@@ -202,6 +202,16 @@ def test_a_class_with_one_row_is_suspicious():
     assert 11 in ranked.order[:5] and ranked.suggested[11] != 3
 
 
+def test_groups_stay_together_and_classes_are_shared():
+    labels = torch.arange(60) % 3
+    group = torch.arange(60) // 6 * 10 + labels  # 30 groups of two rows
+    fold = _folds.stratified_folds(labels, 5, torch.Generator().manual_seed(0), group.numpy())
+    assert all(len(set(fold[group == name].tolist())) == 1 for name in group.unique())
+    assert (fold.bincount() == 12).all() and all((fold[labels == kind].bincount() == 4).all() for kind in range(3))
+    with pytest.raises(ValueError, match="`folds` must be an integer from 2 to the number of different rows, 3, got 4"):
+        _folds.stratified_folds(labels, 4, torch.Generator(), labels)
+
+
 FEATURES, LABELS = torch.zeros(6, 2), [0, 1, 2, 0, 1, 2]
 BAD = {
     "folds": ({"folds": 7}, "`folds` must be an integer from 2 to the number of rows, 6, got 7"),

@@ -37,7 +37,8 @@ def test_measures_are_their_formulas(classes):
         margin, log_odds, best = by_hand(numbers, label)
         assert found.margin[row].item() == pytest.approx(margin, abs=1e-12)
         assert found.suspicion[row].item() == pytest.approx(log_odds, abs=1e-12)
-        assert found.suggested[row] == best
+        assert found.best_other[row] == best
+        assert found.suggested[row] == (best if margin > 0 else label) == max(range(classes), key=lambda v: numbers[v])
     assert torch.equal(suspects(scores, labels).suspicion, found.margin)
 
 
@@ -82,14 +83,16 @@ def test_order_is_most_suspicious_first_and_of_equals_the_first():
     assert torch.equal(suspects(many, [0] * 10_000).order, torch.arange(10_000))
 
 
-def test_of_equal_classes_the_first_is_suggested():
-    assert suspects(torch.zeros(3, 3), [0, 1, 2]).suggested.tolist() == [1, 0, 0]
+def test_of_equal_classes_the_given_one_is_suggested_and_the_first_is_the_best_other():
+    found = suspects(torch.zeros(3, 3), [0, 1, 2])
+    assert found.suggested.tolist() == [0, 1, 2] and found.best_other.tolist() == [1, 0, 0]
 
 
 def test_a_class_that_is_not_there():
     scores = torch.tensor([[0.0, -INF, 1.0], [-INF, 2.0, 1.0], [-INF, -INF, 3.0], [1.0, 0.5, -INF]])
     found = suspects(scores, [0, 0, 2, 0], measure="log_odds")
-    assert found.suggested.tolist() == [2, 1, 2, 1]
+    assert found.suggested.tolist() == [2, 1, 2, 0] and found.best_other.tolist() == [2, 1, 2, 1]
+    assert found.gap.tolist() == [1.0, 1.0, INF, 0.5]
     assert found.margin.tolist() == [1.0, INF, -INF, -0.5]
     assert found.suspicion.tolist() == [1.0, INF, -INF, -0.5]
     assert found.order.tolist() == [1, 0, 3, 2]
@@ -127,7 +130,7 @@ def test_parts_of_rows_make_no_difference(monkeypatch):
     whole = suspects(scores, labels, measure="log_odds")
     monkeypatch.setattr(_suspects, "CHUNK", 35)
     parts = suspects(scores, labels, measure="log_odds")
-    for name in ("suspicion", "order", "suggested", "margin"):
+    for name in ("suspicion", "order", "suggested", "margin", "gap"):
         assert torch.equal(getattr(whole, name), getattr(parts, name))
 
 
@@ -139,7 +142,8 @@ def test_no_rows_are_no_error():
 @settings(deadline=None, max_examples=30)
 @given(st.lists(st.sampled_from([-INF, -1.0, 0.0, 2.0, INF]), min_size=1, max_size=12), st.data())
 def test_marks_are_the_head_of_the_order(numbers, data):
-    found = Suspects(torch.tensor(numbers, dtype=torch.float64), torch.zeros(len(numbers)), torch.zeros(len(numbers)))
+    zeros = torch.zeros(len(numbers))
+    found = Suspects(torch.tensor(numbers, dtype=torch.float64), zeros.long(), zeros.long(), zeros, zeros)
     count = data.draw(st.integers(0, len(numbers)))
     assert set(found.flag(count=count).nonzero().flatten().tolist()) == set(found.order[:count].tolist())
 
@@ -155,7 +159,7 @@ BAD = {
     "shape": ((torch.zeros(3), [0]), {}, ValueError, r"`scores` must have shape \(N, C\) with C ≥ 2, got \(3,\)"),
     "one class": ((torch.zeros(3, 1), [0] * 3), {}, ValueError, "with C ≥ 2"),
     "complex": ((SCORES + 0j, [0] * 3), {}, TypeError, "`scores` must be real numbers, got torch.complex64"),
-    "words": ((["a"], [0]), {}, TypeError, "`scores` must be real numbers, got list"),
+    "words": ((["a"], [0]), {}, TypeError, "`scores` must be real numbers, got "),
     "labels": ((SCORES, [0, 1]), {}, ValueError, r"`labels` must have shape \(3,\), got \(2,\)"),
     "range": ((SCORES, [0, 1, 2]), {}, ValueError, r"`labels` must lie in 0\.\.1"),
     "nan": ((SCORES * math.nan, [0] * 3), {}, ValueError, "`scores` must be numbers below .inf, got 6 of 6 entries"),
@@ -181,7 +185,6 @@ def test_messages(arguments, options, error, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "`fraction` must be given, or else `count`, and not both, got neither"),
         ({"fraction": 0.1, "count": 1}, "got both"),
         ({"fraction": 1.5}, r"`fraction` must be a number in \[0, 1\], got 1\.5"),
         ({"fraction": math.nan}, "`fraction` must be a number in"),

@@ -1,45 +1,22 @@
-"""Reads a table from a CSV file; errors contain the file name and the line number."""
+"""CSV files; errors contain the file name and the line number."""
 
-import bz2
 import csv
-import gzip
 import lzma
 import zlib
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
-#: Functions that open compressed files, by suffix.
-OPENERS: dict[str, Callable[..., IO[Any]]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+from linearcore.tables._table import Table, TableError, Values, is_parquet
+from linearcore.tables._write import OPENERS, write_csv, write_parquet
+
 #: Longest field in characters. A missing closing quotation mark raises instead of reading the whole file as one field.
 _MAX_FIELD_LENGTH = 2**20
 
 
-class TableError(ValueError):
-    """A file cannot be used as a table. The message is `FILE:LINE: what is wrong; what to do`.
-
-    Example:
-        >>> print(TableError.at("flowers.csv", 7, "3 fields, but the header has 5", "add the missing fields"))
-        flowers.csv:7: 3 fields, but the header has 5; add the missing fields
-    """
-
-    @classmethod
-    def at(cls, name: str, line: int | None, wrong: str, advice: str) -> "TableError":
-        """Returns the error for a line of a file.
-
-        Args:
-            name: file name as the user passed it.
-            line: line number from 1; None for an error of the whole file.
-            wrong: what is wrong.
-            advice: what to do.
-        """
-        location = name if line is None else f"{name}:{line}"
-        return cls(f"{location}: {wrong}; {advice}")
-
-
 @dataclass(frozen=True, eq=False)
-class Table:
+class CsvTable(Table):
     """The content of a CSV file.
 
     Attributes:
@@ -55,14 +32,41 @@ class Table:
     rows: list[list[str]]
     lines: list[int]
     delimiter: str
+    row_noun = "line"
+
+    def __len__(self) -> int:
+        return len(self.rows)
 
     def column(self, name: str) -> list[str]:
         """Returns the fields of one column, without surrounding whitespace."""
         index = self.columns.index(name)
         return [row[index].strip() for row in self.rows]
 
+    def values(self, column: str) -> Values:
+        return [field or None for field in self.column(column)]
 
-def read_table(file: str | Path, delimiter: str = ",") -> Table:
+    def labels(self, column: str) -> list[object]:
+        return [field or None for field in self.column(column)]
+
+    def original(self, column: str) -> Sequence[object]:
+        index = self.columns.index(column)
+        return [row[index] for row in self.rows]
+
+    def row_name(self, row: int) -> object:
+        return self.lines[row]
+
+    def error(self, row: int | None, wrong: str, advice: str) -> TableError:
+        return TableError.at(self.name, None if row is None else self.lines[row], wrong, advice)
+
+    def write(self, path: Path, added: Mapping[str, Sequence[object]]) -> None:
+        if is_parquet(path):
+            write_parquet(path, {name: self.original(name) for name in self.columns} | dict(added))
+        else:
+            rows = ([*row, *more] for row, more in zip(self.rows, zip(*added.values(), strict=True), strict=True))
+            write_csv(path, [*self.columns, *added], rows, self.delimiter)
+
+
+def read_csv(file: str | Path, delimiter: str = ",") -> CsvTable:
     """Reads a UTF-8 CSV file with a header, possibly compressed as .gz, .xz or .bz2. Empty lines are skipped.
 
     Args:
@@ -93,7 +97,7 @@ def read_table(file: str | Path, delimiter: str = ",") -> Table:
         csv.field_size_limit(previous_limit)
 
 
-def _read(name: str, stream: IO[str], delimiter: str) -> Table:
+def _read(name: str, stream: IO[str], delimiter: str) -> CsvTable:
     reader = csv.reader(stream, delimiter=delimiter, strict=True)
     rows: list[list[str]] = []
     lines: list[int] = []
@@ -119,7 +123,7 @@ def _read(name: str, stream: IO[str], delimiter: str) -> Table:
         raise TableError.at(name, None, "the file is empty", "pass a CSV file with a header and rows")
     if not rows:
         raise TableError.at(name, None, "the file has a header but no rows", "pass a CSV file with a row for every label")
-    return Table(name, columns, rows, lines, delimiter)
+    return CsvTable(name, columns, rows, lines, delimiter)
 
 
 def _header(name: str, line: int, columns: list[str], delimiter: str) -> tuple[str, ...]:

@@ -1,0 +1,139 @@
+"""What the columns of a table are: numbers, categories or text."""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+import numpy as np
+import numpy.typing as npt
+
+from linearcore.tables._table import Table, Values
+
+#: Columns with more distinct values are text if they are sentences; otherwise the user has to decide.
+MAX_CATEGORIES = 50
+#: Values with at least so many words on average are sentences.
+_SENTENCE = 3.0
+#: Common placeholders for a missing number.
+_MISSING = {"?", "-", "na", "n/a", "nan", "null", "none", "missing"}
+#: Numbers such as 5,1 for 5.1.
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+
+
+@dataclass(frozen=True)
+class ColumnKinds:
+    """The user's choice of what columns are.
+
+    Attributes:
+        ignore: columns to drop, such as names and row numbers.
+        categorical: columns to treat as categories, even if they contain numbers or more than `MAX_CATEGORIES` values.
+        text: columns to treat as text.
+    """
+
+    ignore: Collection[str] = ()
+    categorical: Collection[str] = ()
+    text: Collection[str] = ()
+
+    def check(self, table: Table, label: str) -> None:
+        """Raises unless all columns exist and each has one kind."""
+        for column in (label, *self.ignore, *self.categorical, *self.text):
+            _check_exists(table, column)
+        for column in self.text:
+            if column in self.categorical:
+                raise table.error(None, f"column {column!r} is both categorical and text", "name it once")
+        for column in (*self.ignore, *self.categorical, *self.text):
+            if column == label:
+                raise table.error(None, f"column {column!r} is the label", "name another column")
+
+    def kept(self, table: Table, label: str) -> list[str]:
+        """Returns the columns that are features."""
+        return [column for column in table.columns if column != label and column not in self.ignore]
+
+
+def column_of(table: Table, column: str, kinds: ColumnKinds) -> tuple[str, Values]:
+    """Returns the kind of a column, "number", "category" or "text", and its values.
+
+    Raises:
+        TableError: if the column is empty, mixes numbers and words, has decimal commas, infinite numbers or many words.
+    """
+    values = table.values(column)
+    if all(map(_is_missing, values)) if isinstance(values, list) else np.isnan(values).all():
+        raise table.error(None, f"column {column!r} is empty", f"drop it with --ignore {column!r}")
+    if column in kinds.text or column in kinds.categorical:
+        if not isinstance(values, list):
+            values = [None if value != value else f"{value:g}" for value in values.tolist()]
+        return ("text" if column in kinds.text else "category"), values
+    numbers = _numbers(table, column, values) if isinstance(values, list) else values
+    if numbers is None:
+        assert isinstance(values, list)
+        return _kind_of_words(table, column, values), values
+    if np.isinf(numbers).any():
+        wrong = f"column {column!r} has {numbers[np.isinf(numbers)][0]} instead of a finite number"
+        raise table.error(int(np.isinf(numbers).argmax()), wrong, "write a number, or leave the field empty")
+    return "number", numbers
+
+
+def _numbers(table: Table, column: str, fields: list[str | None]) -> npt.NDArray[np.float64] | None:
+    """Returns the numbers of a column, or None for a column of words; raises at the first word in a numeric column."""
+    is_missing = [_is_missing(field) for field in fields]
+    values = [None if gone else _number(str(field)) for field, gone in zip(fields, is_missing, strict=True)]
+    _check_no_decimal_commas(table, column, fields, is_missing, values)
+    if all(value is None for value in values):
+        return None
+    for row, (value, gone) in enumerate(zip(values, is_missing, strict=True)):
+        if value is None and not gone:
+            wrong = f"column {column!r} has numbers, but here {fields[row]!r}"
+            advice = f"write a number, or pass --categorical {column!r} if these are categories"
+            raise table.error(row, wrong, advice)
+    return np.array([np.nan if value is None else value for value in values])
+
+
+def _check_no_decimal_commas(
+    table: Table, column: str, fields: list[str | None], is_missing: list[bool], values: list[float | None]
+) -> None:
+    """Raises at the first decimal comma if all other fields of the column are numbers or missing."""
+    if all(value is not None or gone for value, gone in zip(values, is_missing, strict=True)):
+        return
+    has_comma = [bool(_DECIMAL_COMMA.fullmatch(field or "")) for field in fields]
+    rows = zip(has_comma, values, is_missing, strict=True)
+    if any(has_comma) and all(comma or value is not None or gone for comma, value, gone in rows):
+        first = has_comma.index(True)
+        field = str(fields[first])
+        wrong = f"column {column!r} has {field!r}, a number with a decimal comma"
+        advice = f"write {field.replace(',', '.')}, or name the column in --categorical"
+        raise table.error(first, wrong, advice)
+
+
+def _kind_of_words(table: Table, column: str, fields: list[str | None]) -> str:
+    words = [field for field in fields if field is not None]
+    distinct = len(set(words))
+    is_sentences = sum(len(field.split()) for field in words) >= _SENTENCE * len(words)
+    if is_sentences and distinct > min(MAX_CATEGORIES, len(words) / 2):
+        return "text"
+    if distinct > MAX_CATEGORIES:
+        wrong = f"column {column!r} has {distinct:,} different words, too many for a category"
+        advice = f"drop it with --ignore {column!r}, or pass --categorical {column!r} or --text {column!r}"
+        raise table.error(None, wrong, advice)
+    return "category"
+
+
+def _check_exists(table: Table, column: str) -> None:
+    if column in table.columns:
+        return
+    # Shows the last columns too, since the label is often the last one.
+    names = table.columns if len(table.columns) <= 10 else (*table.columns[:5], "…", *table.columns[-5:])
+    by_lowercase = {name.casefold(): name for name in table.columns}
+    matches = get_close_matches(str(column).strip().casefold(), by_lowercase, 1)
+    hint = f"; did you mean {by_lowercase[matches[0]]!r}?" if matches else ""
+    raise table.error(None, f"there is no column {column!r}", f"there are {', '.join(names)}{hint}")
+
+
+def _is_missing(field: str | None) -> bool:
+    return field is None or field.lower() in _MISSING
+
+
+def _number(word: str) -> float | None:
+    try:
+        return float(word)
+    except ValueError:
+        return None
