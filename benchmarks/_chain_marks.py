@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 OURS, CRF, TOKENS = "LC logodds", "ChainCRF", "token cross-entropy"
+LOW_RANK = "LC logodds, rank 64 + unary"
 PEERS = ("pytorch-crf", "broadcast CRF")
 GRAPH = ", graph"
 
@@ -69,16 +70,18 @@ class Mark:
         return round(own / other if self.at_most else other / own, 4)
 
 
-_CPU, _CUDA = ("cpu", (1000, 100, 8)), ("cuda", (4000, 128, 8))
+_CPU, _FEW, _MANY = ("cpu", (1000, 100, 8)), ("cuda", (50, 128, 8)), ("cuda", (4000, 128, 8))
 _BOTH = ("", GRAPH)
 MARKS = (
     Mark(*_CPU, f"{OURS} ÷ {TOKENS}", 2.5, OURS, TOKENS, (TOKENS,)),
     Mark(*_CPU, f"{CRF} ÷ {TOKENS}", 8.0, CRF, TOKENS, (TOKENS,)),
     Mark(*_CPU, f"pytorch-crf ÷ {OURS}", 100.0, OURS, "pytorch-crf", PEERS, at_most=False),
-    Mark(*_CUDA, f"{OURS} ÷ {TOKENS}", 4.0, OURS, TOKENS, (TOKENS,), modes=_BOTH),
-    Mark(*_CUDA, f"{OURS}, GiB", 0.5, OURS, modes=_BOTH, key="peak_mib", unit=1024.0),
-    Mark(*_CUDA, f"{CRF}, ms", 15.0, CRF, modes=(GRAPH,)),
-    Mark(*_CUDA, f"broadcast CRF ÷ {OURS}", 150.0, OURS, "broadcast CRF", PEERS, at_most=False, modes=_BOTH),
+    *(Mark(*_FEW, f"{name} ÷ {TOKENS}", 1.5, name, TOKENS, (TOKENS,)) for name in (OURS, "LC pairwise", "LC centered")),
+    Mark(*_FEW, f"{CRF}, ms", 2.0, CRF),
+    *(Mark(*_MANY, f"{name} ÷ {TOKENS}", 2.0, name, TOKENS, (TOKENS,)) for name in (OURS, LOW_RANK)),
+    Mark(*_MANY, f"{OURS}, GiB", 0.5, OURS, modes=_BOTH, key="peak_mib", unit=1024.0),
+    Mark(*_MANY, f"{CRF}, ms", 10.0, CRF, modes=_BOTH),
+    Mark(*_MANY, f"broadcast CRF ÷ {OURS}", 150.0, OURS, "broadcast CRF", PEERS, at_most=False, modes=_BOTH),
 )
 
 

@@ -203,13 +203,14 @@ def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
 
 def command(script: str) -> str:
     """Returns the command that reproduces the results, without paths."""
+    without_paths = {"--out": [], "--work": [], "--data": ["--data DIR"], "--peers": ["--peers DIR"]}
     arguments: list[str] = []
     words = iter(sys.argv[1:])
     for word in words:
         name, _, value = word.partition("=")
-        if name in ("--out", "--data", "--work") and not value:
+        if name in without_paths and not value:
             next(words, None)
-        arguments += {"--out": [], "--work": [], "--data": ["--data DIR"]}.get(name, [shlex.quote(word)])
+        arguments += without_paths.get(name, [shlex.quote(word)])
     return " ".join([f"python benchmarks/{script}", *arguments])
 
 

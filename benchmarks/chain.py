@@ -26,7 +26,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import linearcore as lc
-from _chain_marks import CRF, GRAPH, PEERS, TOKENS, judge, show_marks
+from _chain_marks import CRF, GRAPH, LOW_RANK, PEERS, TOKENS, judge, show_marks
 from _harness import Contender, captured, command, free_bytes, interleaved_times, milliseconds, parsed, peak_bytes, show
 from linearcore.forms import Labels, reference_rows
 from linearcore.kernels import local_scores
@@ -124,8 +124,12 @@ class ReferenceChain(nn.Module):
 
     def forward(self, emissions: Tensor, tags: Tensor) -> Tensor:
         chain, sites = self.head.chain(emissions), Sites.of(torch.ones_like(tags, dtype=torch.bool))
-        scores = local_scores(emissions, chain, tags, sites, backend="reference").flatten(0, 1)
-        return -reference_rows(self.head.form, self.head.surrogate, scores, Labels(tags.flatten())).sum()
+        scores = local_scores(emissions, chain, tags, sites, backend="reference")
+        local, alone = (
+            reference_rows(self.head.form, self.head.surrogate, rows.flatten(0, 1), Labels(tags.flatten())).sum()
+            for rows in (scores, emissions)
+        )
+        return -((1 - self.head.unary) * local + self.head.unary * alone)
 
 
 def heads(num_tags: int) -> dict[str, nn.Module]:
@@ -133,7 +137,8 @@ def heads(num_tags: int) -> dict[str, nn.Module]:
     crf = lc.ChainCRF(num_tags)
     found: dict[str, nn.Module] = {TOKENS: TokenCrossEntropy()}
     found |= {f"LC {form}": lc.LinearCoreChain(num_tags, form=form, normalize=False) for form in FORMS}
-    found |= {"LC logodds, rank 32": lc.LinearCoreChain(num_tags, rank=32), CRF: crf, "ChainSSVM": lc.ChainSSVM(num_tags)}
+    found |= {"LC logodds, rank 32": lc.LinearCoreChain(num_tags, rank=32)}
+    found |= {LOW_RANK: lc.LinearCoreChain(num_tags, rank=64, unary=0.5), CRF: crf, "ChainSSVM": lc.ChainSSVM(num_tags)}
     found |= {PEER: torchcrf.CRF(num_tags)} if torchcrf is not None else {}
     found[BROADCAST] = BroadcastCRF(num_tags)
     for head in found.values():

@@ -2,10 +2,11 @@
 
 Every case first checks the gradient of our losses against the reference implementation in float64. Then all losses run in
 turn in one process, eager, and from a million scores on also with torch.compile. The table shows medians, ratios to the
-eager F.cross_entropy of the same case, and the peak memory of a step, including its gradient.
+eager F.cross_entropy of the same case, and the peak memory of a step, including its gradient. On a GPU such cases also have
+a copy of the scores, with ratios to it, an upstream gradient of 2, and unreduced losses.
 
     python benchmarks/dense_loss.py --threads 1,2                      # the committed CPU results
-    python benchmarks/dense_loss.py --device cuda                      # shapes for an accelerator
+    python benchmarks/dense_loss.py --device cuda --seconds 3          # the committed GPU results
     python benchmarks/dense_loss.py --shapes 4096x10 --seconds 1       # a quick test
 """
 
@@ -25,11 +26,15 @@ from linearcore.runtime import write_record
 
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
-SHAPES = {"cpu": "32x2,128x10,512x100,4096x1000,512x32000", "cuda": "8192x32000,4096x128256"}
+SHAPES = {"cpu": "32x2,128x10,512x100,4096x1000,512x32000", "cuda": "128x10,4096x100,8192x32000,4096x128256"}
+#: Defaults by device: small cases, large cases.
+DTYPES = {"cpu": ("float32,bfloat16", "float32,bfloat16"), "cuda": ("float32", "bfloat16,float16")}
 FORMS = ("pairwise", "centered", "logodds")
 #: From this many scores on the losses are also measured with torch.compile, whose own overhead is larger than a small step.
 COMPILED_FROM = 10**6
-RATIOS = {"× F.cross_entropy": "ratio_to_cross_entropy"}
+#: Losses that are not measured with torch.compile on a GPU.
+EAGER_ON_CUDA = ("F.multi_margin_loss", "LC robust")
+RATIOS = {"× F.cross_entropy": "ratio_to_cross_entropy", "× copy": "ratio_to_copy"}
 
 
 def losses() -> dict[str, Loss]:
@@ -47,7 +52,7 @@ def our_loss(name: str) -> Callable[..., torch.Tensor]:
 def check_against_reference(name: str, scores: torch.Tensor, target: torch.Tensor) -> float:
     """Returns the largest gradient error against the reference in float64, relative to the largest entry.
 
-    Exits if it exceeds twice the error of the reference implementation in the same dtype.
+    Exits if it exceeds 1.1 times the error of the reference implementation in the same dtype, plus one unit of that dtype.
     """
 
     def gradient(values: torch.Tensor, backend: str) -> torch.Tensor:
@@ -59,7 +64,7 @@ def check_against_reference(name: str, scores: torch.Tensor, target: torch.Tenso
     error, reference_error = (
         float((gradient(scores, backend) - exact).abs().max() / exact.abs().max()) for backend in ("auto", "reference")
     )
-    if not error <= 2 * reference_error + torch.finfo(scores.dtype).eps:
+    if not error <= 1.1 * reference_error + torch.finfo(scores.dtype).eps:
         raise SystemExit(
             f"{name} at {tuple(scores.shape)} {scores.dtype}: gradient error {error:.2g}, reference {reference_error:.2g}"
         )
@@ -84,9 +89,10 @@ def check_capturable(name: str, scores: torch.Tensor, target: torch.Tensor) -> N
 
 def contenders(scores: torch.Tensor, target: torch.Tensor, *, compiled: bool) -> dict[str, Contender]:
     """Returns forward + backward steps of all losses that support this dtype and device."""
+    twice, per_row = scores.new_full((), 2.0), torch.rand_like(scores[:, 0])
 
-    def step(loss: Loss) -> None:
-        loss(scores, target).backward()
+    def step(loss: Loss, upstream: torch.Tensor | None = None) -> None:
+        loss(scores, target).backward(upstream)
 
     def reset() -> None:
         scores.grad = None
@@ -99,10 +105,22 @@ def contenders(scores: torch.Tensor, target: torch.Tensor, *, compiled: bool) ->
             print(f"  skipped: {name}: {str(error).splitlines()[0]}", file=sys.stderr)
             continue
         steps[f"{name}, eager"] = Contender(partial(step, loss), reset)
-        if compiled:
+        if has_variants(name, scores):
+            unreduced = partial(loss, reduction="none")
+            steps[f"{name}, eager, upstream 2"] = Contender(partial(step, loss, twice), reset)
+            steps[f"{name}, eager, unreduced"] = Contender(partial(step, unreduced, per_row), reset)
+        if compiled and not (scores.is_cuda and (name in EAGER_ON_CUDA or scores.dtype == torch.float16)):
             torch._dynamo.reset()
             steps[f"{name}, compiled"] = Contender(partial(step, torch.compile(loss, fullgraph=True, dynamic=False)), reset)
+    if scores.is_cuda and scores.numel() >= COMPILED_FROM:
+        source, copy = scores.detach(), torch.empty_like(scores)
+        steps["copy"] = Contender(lambda: copy.copy_(source), reset)
     return steps
+
+
+def has_variants(name: str, scores: torch.Tensor) -> bool:
+    """Whether a loss is also measured with another upstream gradient and unreduced."""
+    return scores.is_cuda and scores.numel() >= COMPILED_FROM and name.startswith("LC ")
 
 
 def run_case(shape: tuple[int, int], dtype: torch.dtype, threads: int, args: argparse.Namespace) -> dict[str, object]:
@@ -120,11 +138,12 @@ def run_case(shape: tuple[int, int], dtype: torch.dtype, threads: int, args: arg
     is_large = scores.numel() >= COMPILED_FROM
     steps = contenders(scores, target, compiled=is_large and not args.no_compile)
     medians = interleaved_medians(steps, args.device, seconds=args.seconds, least=args.least, settle=not is_large)
-    reference = medians["F.cross_entropy, eager"]
+    reference, copy = medians["F.cross_entropy, eager"], medians.get("copy")
     rows = {
         name: {
             "median_ms": round(medians[name], 5),
             "ratio_to_cross_entropy": round(medians[name] / reference, 3),
+            "ratio_to_copy": None if copy is None else round(medians[name] / copy, 3),
             "peak_mib": round(peak_bytes(contender, args.device) / 2**20, 2),
         }
         for name, contender in steps.items()
@@ -138,7 +157,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu", choices=tuple(SHAPES))
     parser.add_argument("--shapes", help="NxC, comma-separated; the default depends on the device")
-    parser.add_argument("--dtypes", default="float32,bfloat16", help="comma-separated")
+    parser.add_argument("--dtypes", help="comma-separated; the default depends on device and shape")
     parser.add_argument(
         "--threads", type=lambda text: [int(number) for number in text.split(",")], default=[torch.get_num_threads()],
         help="numbers of CPU threads, comma-separated; the default is torch's",
@@ -150,10 +169,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="JSON; default benchmarks/results/dense_loss_DEVICE.json")
     args = parsed(parser)
     shapes = [tuple(int(size) for size in shape.split("x")) for shape in (args.shapes or SHAPES[args.device]).split(",")]
-    dtypes = [getattr(torch, name) for name in args.dtypes.split(",")]
     cases = []
     for shape in shapes:
-        for dtype in dtypes:
+        is_large = shape[0] * shape[1] >= COMPILED_FROM
+        for dtype in [getattr(torch, name) for name in (args.dtypes or DTYPES[args.device][is_large]).split(",")]:
             for threads in args.threads:
                 cases.append(run_case(shape, dtype, threads, args))
                 title = f"{'×'.join(map(str, shape))}, {cases[-1]['dtype']}, threads: {threads}"

@@ -5,9 +5,9 @@ therefore right, which is the best case for minimum-risk decoding. `--scale` is 
 larger, the more certain the model.
 
     viterbi          the tags with the best score, for all costs
-    16 best          minimum_risk(candidates=16, samples=0): the distribution is restricted to the candidates
-    16 + 64          minimum_risk(candidates=16, samples=64), the default
-    64 + 64          minimum_risk(candidates=64, samples=64)
+    16 best          minimum_risk(candidates=16, num_samples=0): the distribution is restricted to the candidates
+    16 + 64          minimum_risk(candidates=16, num_samples=64), the default
+    64 + 64          minimum_risk(candidates=64, num_samples=64)
 
 "search" is the part of the time that does not depend on the cost: `kbest` with that many sequences. "zero-one" and "hamming"
 are exact and use neither candidates nor samples. First, decoding with all sequences as candidates must equal enumeration on
@@ -81,7 +81,7 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
         contenders[f"search {k}"] = Contender(partial(head.kbest, batch, k=k))
     for name, cost in costs.items():
         for way, (k, samples) in WAYS.items():
-            step = partial(head.minimum_risk, batch, cost=cost, candidates=k, samples=samples)
+            step = partial(head.minimum_risk, batch, cost=cost, candidates=k, num_samples=samples)
             contenders[f"{name}, {way}"] = Contender(step)
     times = interleaved_medians(contenders, "cpu", seconds=args.seconds, least=args.least)
     per_sentence = {name: time / len(batch) for name, time in times.items()}
@@ -93,7 +93,7 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
             "viterbi": {"mean": mean_cost(cost, best, truth), "ms": per_sentence["viterbi"]},
         }
         for way, (k, samples) in WAYS.items():
-            tags = head.minimum_risk(emissions, cost=cost, candidates=k, samples=samples)[0]
+            tags = head.minimum_risk(emissions, cost=cost, candidates=k, num_samples=samples)[0]
             row[way] = {"mean": mean_cost(cost, tags, truth), "ms": per_sentence[f"{name}, {way}"]}
         rows.append(row)
     searches = {name: time for name, time in per_sentence.items() if name.startswith("search")}

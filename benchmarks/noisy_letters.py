@@ -26,12 +26,12 @@ from torch import Tensor, nn
 
 from _harness import command, data_folder, parsed
 from _work import processes
+from _wrong_label_sets import Pool, UsageError, letter
 from linearcore import LinearCore, NormedScores, multiclass_loss
 from linearcore.losses import robust_loss
 from linearcore.losses.baselines import cross_entropy, generalized_cross_entropy, unhinged
 from linearcore.noise import NoisyLabels, instance_dependent, symmetric
 from linearcore.runtime import Progress, stream_for, write_record
-from wrong_labels import Pool, UsageError, letter
 
 OUT = Path(__file__).parent / "results" / "noisy_letters.json"
 SCALES = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)

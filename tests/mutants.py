@@ -21,6 +21,7 @@ BINARY = "unit/losses/test_binary.py laws/test_form_backends.py"
 FORMS = "unit/forms laws/test_form_backends.py laws/test_form_targets.py laws/test_forms.py unit/losses/test_multiclass.py"
 KERNELS, STRUCTURED = "unit/kernels laws/test_heads.py", "unit/structured"
 SAMPLED = "unit/proposals laws/test_sampled.py unit/forms unit/losses/test_sampled.py unit/heads/test_sampled.py"
+LINEAR = "unit/losses/test_linear.py unit/heads/test_linear.py"
 CHAINS = "unit/heads/test_linear_core.py unit/heads/test_ssvm.py unit/heads/test_messages.py laws/test_heads.py"
 
 #: (file in src/linearcore, what it says, what it is made to say, where in tests this should be noticed).
@@ -29,7 +30,8 @@ MUTANTS = (
     ("losses/_batch.py", "nan_where(row_losses(rows, labels), rows.is_out_of_range)", "row_losses(rows, labels)", TARGETS),
     ("losses/_targets.py", "not low <= ignore_index <= high", "not low < ignore_index <= high", TARGETS),
     ("losses/_binary.py", "return (target + 1) / 2 if signed", "return target + 1 if signed", BINARY),
-    ("losses/_sampled.py", "scores + class_bias[rows:].view(candidates.shape)", "scores", SAMPLED),
+    ("losses/_sampled_batch.py", "scores + class_bias[rows:].view(candidates.shape)", "scores", SAMPLED),
+    ("losses/_sampled.py", "num_samples / (num_samples - 1) if", "1.0 if", SAMPLED),
     ("forms/_logodds.py", "sum_exp.clamp(min=torch.finfo(sum_exp.dtype).tiny)", "sum_exp", FORMS),
     ("forms/_logodds.py", "* grad_output).masked_fill_(grad_output == 0, 0.0)", "* grad_output)", FORMS),
     ("forms/_logodds.py", "margins = margins - labels.margin", "margins = margins + labels.margin", FORMS),
@@ -41,6 +43,11 @@ MUTANTS = (
     ("forms/_competitors.py", "is_competitor.sum(-1).clamp(min=1)", "is_competitor.sum(-1)", FORMS),
     ("forms/_margins.py", "present & self.present", "present", FORMS),
     ("forms/_labels.py", "weights * (1 - self.smoothing) + self.smoothing", "weights + self.smoothing", FORMS),
+    ("forms/_class_chunks.py", "missing = -self.sums[1].sum(0)", "missing = 0 * self.sums[1].sum(0)", LINEAR),
+    ("forms/_class_chunks.py", "                raise MaskedScoresError", "                pass", LINEAR),
+    ("losses/_linear_chunks.py", "marks.fill(losses, math.inf), gradients", "losses, gradients", LINEAR),
+    ("losses/_linear_chunks.py", "if rows.start == 0:", "if True:", LINEAR),
+    ("heads/_linear.py", ".masked_fill(neighbours.is_first, 0.0)", "", LINEAR),
     ("forms/_rows.py", "overwrite = block.dtype != scores.dtype  # A cast", "overwrite = True  # A cast", FORMS),
     ("kernels/_binary.py", "surrogate._derivative, scores) - _product", "surrogate._derivative, scores) + _product", BINARY),
     ("kernels/compiled/rows.h", "(v != y) & (v < n)", "v < n", COMPILED),
@@ -50,6 +57,8 @@ MUTANTS = (
     ("kernels/compiled/dense.c", "is_counted & ((uint64_t)", "0 & ((uint64_t)", COMPILED),
     ("kernels/compiled/elements.h", "negative.slope - t[i] * positive", "negative.slope + t[i] * positive", COMPILED),
     ("kernels/compiled/_gradient.py", "elif grad_output.item() != 1:", "elif False:", COMPILED),
+    ("kernels/compiled/sampled.h", "a->candidates[k] == label ? -INFINITY : x", "x", SAMPLED),
+    ("kernels/compiled/adamw.h", "sum[j] += more[j]", "sum[j] = more[j]", "unit/optim"),
     ("kernels/_local.py", "ends.t(), alpha=-1)", "ends.t(), alpha=0)", KERNELS),
     ("kernels/_local.py", "target[sites.after(tags)].masked_fill(is_last, 0.0)", "target[sites.after(tags)]", KERNELS),
     ("kernels/_partition.py", "not is_captured and not bool(is_exact)", "False", KERNELS),
@@ -57,8 +66,8 @@ MUTANTS = (
     ("kernels/_viterbi.py", "max_product(alpha), incoming)", "max_product(alpha), max_product(alpha))", KERNELS),
     ("kernels/_max_product.py", "> bound.amin(-1, keepdim=True)", "> bound.amax(-1, keepdim=True)", KERNELS),
     ("kernels/_kbest.py", "values, position // width, tags", "values, position % width, tags", KERNELS),
-    ("heads/_linear_core.py", "losses if sites.is_full else losses.masked_fill(~sites.mask, 0.0)", "losses", CHAINS),
-    ("heads/_linear_core.py", "candidates.log_weight, self.num_tags)", "candidates.log_weight, number)", SAMPLED),
+    ("heads/_sampled_chain.py", "losses if sites.is_full else losses.masked_fill(~sites.mask, 0.0)", "losses", CHAINS),
+    ("heads/_sampled.py", "(unary, num_tags, self.unary)", "(unary, number, self.unary)", SAMPLED),
     ("heads/_ssvm.py", "(cost + violator_score - true_score).clamp(min=0.0)", "cost + violator_score - true_score", CHAINS),
     ("heads/_ssvm.py", "viterbi(emissions + site_costs, chain", "viterbi(emissions, chain", CHAINS),
     ("heads/_sampled.py", "may_follow[candidates, after])", "may_follow[after, candidates])", SAMPLED),
@@ -70,6 +79,8 @@ MUTANTS = (
     ("proposals/sequences/_similar.py", "rank - last_wrong >= width", "rank - last_wrong >= 1", SAMPLED),
     ("proposals/sequences/_edited.py", "place + 1, last", "place, last", SAMPLED),
     ("structured/_estimates.py", "logsumexp(0) - math.log(len(log_weight))", "logsumexp(0)", STRUCTURED),
+    ("structured/_path_batch.py", " - outer.log_prob - inner.log_prob", " - outer.log_prob", STRUCTURED),
+    ("tagging/_model.py", "if self.cost is not None:", "if False:", "unit/tagging/test_train_for_cost.py"),
     ("structured/_control_variate.py", "alpha * (true_score - mean)", "alpha * (true_score - mean).detach()", STRUCTURED),
     ("proposals/_hard_negatives.py", "is_ignored = is_repeated | (hard", "is_ignored = (hard", SAMPLED),
     ("proposals/_in_batch.py", "= (classes == target.unsqueeze(-1)) |", "= (target < 0).unsqueeze(-1) |", SAMPLED),

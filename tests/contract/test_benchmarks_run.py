@@ -35,9 +35,22 @@ SCRIPTS = {
     ],
     "favourites.py": ["--quick"],
     "fenchel_young.py": ["--classes", "3", "--scales", "1", "--seconds", "0.05"],
+    "linear_loss.py": ["--shapes", "64x32x500", "--seconds", "0.05", "--least", "2", "--no-compile"],
     "minimum_risk.py": ["--sentences", "8", "--draws", "2", "--seconds", "0.05", "--least", "1"],
     "proposals.py": ["--quick", "--sets", "chains", "--seeds", "1", "--workers", "2"],
-    "sampled.py": ["--growth", "20,40", "--search", "30", "--seconds", "0.05", "--least", "2", "--no-compile"],
+    "sampled.py": [
+        "--growth",
+        "20,40",
+        "--search",
+        "30",
+        "--classes",
+        "200,300",
+        "--seconds",
+        "0.05",
+        "--least",
+        "2",
+        "--no-compile",
+    ],
     "noisy_letters.py": ["--quick", "--workers", "2"],
     "one_line.py": ["--quick", "--sets", "digits,many"],
     "robust_search.py": ["--quick", "--only", "CE;sphere of radius 1", "--epochs", "1"],
@@ -47,6 +60,9 @@ SCRIPTS = {
         *("--seconds", "0.05", "--least", "2"),
     ],
     "tag_predict.py": ["--quick"],
+    "which_loss.py": [
+        *("--quick", "--sets", "digits", "--losses", "ce", "--noises", "pair flip 40 %", "--optimizers", "adam"),
+    ],
     "wrong_labels.py": ["--quick", "--sets", "digits"],
 }
 

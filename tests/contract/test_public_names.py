@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 import linearcore as lc
-from linearcore import cleaning, noise, runtime, structured, structures, tagging
+from linearcore import cleaning, noise, runtime, structured, structures, tables, tagging
 from linearcore.tagging import encoders, readers
 from linearcore_paper import vision
 from linearcore_paper.vision import networks
@@ -17,7 +17,7 @@ SURROGATES = {
 }  # fmt: skip
 FORMS = {"Form", "Pairwise", "Centered", "LogOdds"}
 LOSSES = {
-    "binary_loss", "multiclass_loss", "sampled_multiclass_loss",
+    "binary_loss", "linear_multiclass_loss", "multiclass_loss", "sampled_multiclass_loss",
     "BinaryLinearCoreLoss", "LinearCoreLoss", "RobustLinearCoreLoss",
 }  # fmt: skip
 HEADS = {"LinearCoreChain", "ChainCRF", "ChainSSVM", "NormedScores"}
@@ -48,6 +48,24 @@ SIGNATURES = {
         "reduction": "mean",
         "backend": "auto",
         "validate": False,
+    },
+    "linear_multiclass_loss": {
+        "hidden": ...,
+        "linear_weight": ...,
+        "target": ...,
+        "linear_bias": None,
+        "surrogate": lc.LinearCore(),
+        "form": "logodds",
+        "normalize": None,
+        "weight": None,
+        "sample_weight": None,
+        "class_margin": None,
+        "ignore_index": -100,
+        "label_smoothing": 0.0,
+        "reduction": "mean",
+        "backend": "auto",
+        "validate": False,
+        "chunk_bytes": None,
     },
     "RobustLinearCoreLoss": {
         "weight": None,
@@ -81,8 +99,15 @@ def test_public_names_are_these():
         "human_cifar100", "instance_dependent", "linear_posterior", "pair_flip", "symmetric",
     }  # fmt: skip
     assert set(cleaning.__all__) == {
-        "LOSSES", "MEASURES", "Findings", "NamedLoss", "OutOfFoldScores", "Suspect", "Suspects", "Table", "TableError",
-        "find_wrong_labels", "flagging_auc", "flagging_precision", "out_of_fold_scores", "read_table", "suspects",
+        "ADDED_COLUMNS", "LOSSES", "MEASURES", "MODELS", "ClassSummary", "Findings", "Model", "ModelScores", "NamedLoss",
+        "NetworkSettings", "OutOfFoldScores", "Suspect", "Suspects", "TableError", "WrongLabels", "find_wrong_labels",
+        "flagging_auc", "flagging_precision", "model_scores", "out_of_fold_scores", "read_table", "suspects",
+    }  # fmt: skip
+    assert set(tables.__all__) == {
+        "MAX_CATEGORIES", "ArrayTable", "Classes", "ColumnKinds", "CsvTable", "EncodedTable", "FrameTable", "Matrix",
+        "ParquetTable", "Repeats", "Table", "TableError", "as_matrix", "as_values", "classes_of", "encode", "encode_labels",
+        "has_nan", "is_frame", "is_parquet", "is_series", "is_sparse", "label_values", "read_csv", "read_table",
+        "repeats", "row_index",
     }  # fmt: skip
     assert set(tagging.__all__) == {
         "HEADS", "ChainSettings", "Evaluation", "ExportedTagger", "Head", "HeadSettings", "Prediction", "ScoredTags",
