@@ -69,6 +69,8 @@ def source(name: str, record: dict[str, Any], link: str) -> list[str]:
     dirty = settings.get("runs_with_uncommitted_changes")
     made = f"{dirty} of the runs were" if dirty else "This record was" if has_uncommitted_changes(where) else ""
     mark = f" {made} made in a checkout with uncommitted changes." if made else ""
+    done, planned = settings.get("cells", (0, 0))
+    mark += f" **Incomplete: {done:,} of {planned:,} cells.**" if done < planned else ""
     return [f"Record: [{name}]({link}), `{record['command']}`, {runs_on}.{mark}", ""]
 
 
@@ -147,7 +149,22 @@ def dense_columns(threads: bool, losses: dict[str, str]) -> dict[str, str]:
 
 listed("dense_loss_cpu", "dense_loss_cpu", lambda results: results,
        dense_columns(True, _DENSE | {"robust": "LC robust, eager", "CE compiled": _COMPILED["CE compiled"]}))  # fmt: skip
-listed("dense_loss_cuda", "dense_loss_cuda", lambda results: results, dense_columns(False, _DENSE | _COMPILED))
+listed("dense_loss_cuda", "dense_loss_cuda", lambda results: results,
+       dense_columns(False, _DENSE | {"robust": "LC robust, eager"} | _COMPILED))  # fmt: skip
+
+
+def linear_loss(results: Any) -> Cells:
+    """Milliseconds of a step and MiB beyond the inputs and their gradients, a slash between them."""
+    order = ("three", "LC", "torch", "Liger", "Cut")
+    for case in results["cases"]:
+        for name, row in sorted(case["losses"].items(), key=lambda item: order.index(re.split("[ ,]", item[0])[0])):
+            memory = "" if row["peak_mib"] is None else f" / {row['peak_mib']:,.0f}"
+            label = {"torch, eager": "F.linear, cross-entropy", "torch, compiled": "the same, compiled"}.get(name, name)
+            yield label, f"{'×'.join(f'{size:,}' for size in case['shape'])}, ms / MiB", f"{row['median_ms']:,.3g}{memory}"
+
+
+pivot("linear_loss_cuda", "linear_loss_cuda", "layer and loss", linear_loss)
+pivot("linear_loss_cpu", "linear_loss_cpu", "layer and loss", linear_loss)
 
 
 # ---- chains ----
@@ -326,25 +343,136 @@ pivot("favourites", "favourites", "correct predictions, %", lambda results: (
 ))  # fmt: skip
 
 
+def planted(results: Any, *, at_boundary: bool = False) -> list[dict[str, Any]]:
+    """The cases with errors near class boundaries, or those with the four other kinds."""
+    return [row for row in results["cases"] if (row["law"] == "boundary") == at_boundary]
+
+
+def mean_pair(rows: list[dict[str, Any]], part: str, name: str) -> str:
+    """Means of AUROC and average precision, with a slash; a dash if no case has it."""
+    found = [row[part][name] for row in rows if name in row.get(part, {})]
+    return " / ".join(f"{statistics.mean(row[key] for row in found):.3f}" for key in ("auroc", "ap")) if found else "–"
+
+
+def by_precision(rows: list[dict[str, Any]], part: str) -> list[str]:
+    """The names of a part, the highest mean average precision first."""
+    found: dict[str, list[float]] = {}
+    for row in rows:
+        for name, values in row.get(part, {}).items():
+            found.setdefault(name, []).append(values["ap"])
+    return sorted(found, key=lambda name: -statistics.mean(found[name]))
+
+
 def wrong_labels(results: Any) -> Cells:
-    """Areas under the curve of every law on letter, and means over all eight cases, the best mean first."""
+    """AUROC and average precision of every model, by dataset."""
+    rows = planted(results)
+    for name in by_precision([row for row in rows if "network" in row["models"]], "models"):
+        for data in results["sets"]:
+            yield name, data, mean_pair([row for row in rows if row["set"] == data], "models", name)
+
+
+def wrong_labels_rankings(results: Any) -> Cells:
+    """AUROC and average precision of every ranking from the same probabilities."""
+    rows, hard = planted(results), planted(results, at_boundary=True)
+    for name in by_precision(rows, "rankings"):
+        for rate in results["rates"]:
+            column = f"four kinds, {100 * rate:g} % wrong"
+            yield name, column, mean_pair([row for row in rows if row["rate"] == rate], "rankings", name)
+        yield name, "text only", mean_pair([row for row in rows if row["set"] == "newsgroups"], "rankings", name)
+        yield name, "near boundaries", mean_pair(hard, "rankings", name)
+
+
+def wrong_labels_counts(results: Any) -> Cells:
+    """Mean deviation of every count from the truth, and its mean share of the truth."""
+    rows = planted(results)
+    groups = {f"{100 * rate:g} % wrong": [row for row in rows if row["rate"] == rate] for rate in results["rates"]}
+    groups["near boundaries"] = planted(results, at_boundary=True)
+
+    def error(cases: list[dict[str, Any]], name: str) -> float:
+        return statistics.mean(100 * abs(row["counts"][name] - row["counts"]["true"]) / row["rows"] for row in cases)
+
+    names = [name for name in rows[0]["counts"] if name not in ("true", "low", "high")]
+    for name in sorted(names, key=lambda name: error(rows, name)):
+        for group, cases in groups.items():
+            share = statistics.mean(row["counts"][name] / row["counts"]["true"] for row in cases)
+            yield name, f"{group}: off by, points", f"{error(cases, name):.1f}"
+            yield name, f"{group}: estimate / truth", f"{share:.2f}"
+
+
+def wrong_labels_losses(results: Any) -> Cells:
+    """AUROC and average precision of the network with every loss, by kind of noise."""
     names = {"gce": "GCE", "ce": "CE", "lc": "LC logodds", "lc-pairwise": "LC pairwise", "lc-centered": "LC centered",
              "robust": "LC robust", "unhinged": "unhinged, normed scores"}  # fmt: skip
-    laws = results["sets"]["letter"]["laws"]
-    cases = [case["losses"] for found in results["sets"].values() for case in found["laws"].values()]
-
-    def mean(loss: str, path: str) -> float:
-        return statistics.mean(lookup(case[loss], path) for case in cases)
-
-    for loss in sorted(cases[0], key=lambda loss: -mean(loss, "out_of_fold/margin/mean")):
-        for law, case in laws.items():
-            yield names[loss], f"letter, {law}", cell(lookup(case, f"losses/{loss}/out_of_fold/margin/mean"), ".3f")
-        yield names[loss], "mean of 8", cell(mean(loss, "out_of_fold/margin/mean"), ".3f")
-        yield names[loss], "mean of 8, seen rows", cell(mean(loss, "in_sample/margin/mean"), ".3f")
-        yield names[loss], "precision, mean of 8", cell(mean(loss, "out_of_fold/precision/mean"), ".3f")
+    rows = [row for row in planted(results) if "losses" in row]
+    for loss in by_precision(rows, "losses"):
+        yield names[loss], "mean", mean_pair(rows, "losses", loss)
+        for law in dict.fromkeys(row["law"] for row in rows):
+            yield names[loss], law, mean_pair([row for row in rows if row["law"] == law], "losses", loss)
 
 
-pivot("wrong_labels", "wrong_labels", "AUC by margin", wrong_labels)
+def with_rates(cells_of: Callable[[Any], Cells]) -> Callable[[Any], Cells]:
+    """Adds the rates of the planted errors to the results."""
+    return lambda results: cells_of(results | {"rates": sorted({row["rate"] for row in results["cases"]})})
+
+
+pivot("wrong_labels", "wrong_labels", "AUROC / AP", wrong_labels)
+pivot("wrong_labels_rankings", "wrong_labels", "AUROC / AP", with_rates(wrong_labels_rankings))
+pivot("wrong_labels_counts", "wrong_labels", "estimated number", with_rates(wrong_labels_counts))
+pivot("wrong_labels_losses", "wrong_labels", "AUROC / AP, 20 % wrong", wrong_labels_losses)
+
+
+# ---- which loss ----
+
+_LOSSES = {"ce": "cross-entropy", "smoothed": "label smoothing 0.1", "gce": "GCE, q = 0.7", "sce": "symmetric CE",
+           "elr": "ELR", "lc": "LC default", "pairwise": "LC pairwise", "robust": "LC robust",
+           "wide": "LC wide core, `NormedScores`", "gce-normed": "GCE, `NormedScores`"}  # fmt: skip
+
+
+#: Fewest data sets of a column; an incomplete record can have fewer.
+_FEWEST_SETS = 4
+
+
+def compared(group: str, cell_of: Callable[[Any], str]) -> Callable[[Any], Cells]:
+    """A column for each noise, Adam: data sets with many classes, or with two."""
+
+    def cells(results: Any) -> Cells:
+        for one in results["groups"]:
+            if (one["optimizer"], one["group"]) == ("adam", group) and len(one["sets"]) >= _FEWEST_SETS:
+                column = f"{one['noise']} ({len(one['sets'])} sets)"
+                for loss, title in _LOSSES.items():
+                    if loss in one["losses"] and (text := cell_of(one["losses"][loss])):
+                        yield title, column, text
+
+    return cells
+
+
+def ranked(results: Any) -> Cells:
+    """Points above cross-entropy with average ranks, and the critical difference in the last row."""
+    yield from compared("many", lambda row: f"{cell(row['gain'], '+.1f')} ({row['rank']:.1f})")(results)
+    for one in results["groups"]:
+        if (one["optimizer"], one["group"]) == ("adam", "many") and len(one["sets"]) >= _FEWEST_SETS:
+            column = f"{one['noise']} ({len(one['sets'])} sets)"
+            yield "critical difference of ranks", column, f"({one['critical_difference']:.1f})"
+
+
+pivot("which_loss", "which_loss", "points above CE (rank)", ranked)
+pivot("which_loss_balanced", "which_loss", "points above CE", compared(
+    "many", lambda row: cell(row["balanced_gain"], "+.1f")
+))  # fmt: skip
+pivot("which_loss_two", "which_loss", "accuracy / balanced", compared(
+    "two", lambda row: f"{cell(row['gain'], '+.1f')} / {cell(row['balanced_gain'], '+.1f')}"
+))  # fmt: skip
+pivot("which_loss_calibration", "which_loss", "ECE, % / NLL", compared(
+    "many", lambda row: f"{row['ece']:.1f} / {row['nll']:.2f}" if "ece" in row else ""
+))  # fmt: skip
+pivot("which_loss_starts", "which_loss", "learning rate of Adam (points lost)", lambda results: (
+    (_LOSSES[row["loss"]], f"{row['network']}, {row['labels']} labels", f"{row['step']} ({row['regret'][row['step']]:.1f})")
+    for row in results["starts"] if row["optimizer"] == "adam"
+))  # fmt: skip
+listed("which_loss_search", "which_loss_search", lambda results: sorted(results, key=lambda row: -row["gain"]), {
+    "candidate": "candidate", "cases": "cases", "points above the default": "gain:+.2f", "standard error": "error:.2f",
+    "better": "better", "clean": "clean:+.2f", "noisy": "noisy:+.2f", "worst case": "worst:+.2f",
+})  # fmt: skip
 
 
 # ---- corrections to the paper ----
@@ -479,7 +607,7 @@ pivot("noise_conditions", "noise-conditions", "noise exponent α", lambda result
 
 
 def for_a_metric(results: Any) -> Cells:
-    """Scores with their 95 % intervals by both decoders, and milliseconds."""
+    """Scores with their 95 % intervals by both decoders, and milliseconds; the machine was too busy to time the strings."""
     data = results["data"]
     for row in data["rows"]:
         task, metric = data["tasks"][row["task"]].split(",")[0], data["metrics"][row["metric"]]
@@ -487,6 +615,8 @@ def for_a_metric(results: Any) -> Cells:
         for by, column in (("viterbi", "Viterbi"), ("risk", "minimum risk"), ("gain", "difference")):
             form = "+.2f" if by == "gain" else ".2f"
             yield name, column, f"{cell(row[by]['mean'], form)} ± {row[by]['half_width']:.2f}"
+        if row["task"] == "strings":
+            continue
         yield name, "ms a step", cell(row["ms_per_step"], ".1f")
         yield name, "ms a sentence, Viterbi", cell(row["viterbi_ms"], ".3f")
         yield name, "ms a sentence, minimum risk", cell(row["risk_ms"], ".2f")
