@@ -58,7 +58,7 @@ def test_a_beam_without_allowed_tags_is_decoded_exactly():
     head = ChainCRF(len(labels), batch_first=True, constraints=bioes(labels))
     emissions, mask = torch.randn(2, 3, len(labels)), torch.ones(2, 3, dtype=torch.bool)
     emissions[1, 2, labels.index("B-X")] = 99  # The best tag before the end, where it is not allowed.
-    emissions[0, :, 0], emissions[1, 1, 0] = 99, 99
+    emissions[0, :, 0], emissions[1, :2, 0] = 99, 99
     beam, scores = head.beam(emissions, mask, width=1)
     assert scores[1] == -torch.inf and scores[0] > -torch.inf
     tags = BeamOrExact(head.chain(), 1)(emissions, mask)
