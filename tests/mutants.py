@@ -53,6 +53,7 @@ MUTANTS = (
     ("kernels/compiled/rows.h", "(v != y) & (v < n)", "v < n", COMPILED),
     ("kernels/compiled/rows.h", "-factor * slopes / (REAL)n : 0", "0 : 0", COMPILED),
     ("kernels/compiled/rows.h", "length < 0 ? 0 : slope * s[y]", "slope * s[y]", COMPILED),
+    ("kernels/compiled/soft.h", "shared - share[v]", "shared", COMPILED),
     ("kernels/compiled/surrogate.h", "x * (z > end ? 1 + (z - end) : 1)", "x", COMPILED),
     ("kernels/compiled/dense.c", "is_counted & ((uint64_t)", "0 & ((uint64_t)", COMPILED),
     ("kernels/compiled/elements.h", "negative.slope - t[i] * positive", "negative.slope + t[i] * positive", COMPILED),

@@ -17,6 +17,7 @@ from linearcore.kernels import (
     can_compile,
     can_trace_fused,
     compiled_rows,
+    compiled_soft_rows,
     fused_kernels_for,
     row_blocks,
     slices,
@@ -46,12 +47,8 @@ def row_losses(form: "Form", surrogate: Surrogate, scores: Tensor, labels: Label
     """
     if backend == "reference":
         return reference_rows(form, surrogate, scores, labels)
-    if backend == "compiled" and (code := form.loss_code(surrogate)) is not None and labels.index is not None:
-        values = compiled_rows(
-            code, scores, labels.index, lambda rows, index: reference_rows(form, surrogate, rows, Labels(index))
-        )
-        if values is not None:
-            return values
+    if backend == "compiled" and (values := _compiled_rows(form, surrogate, scores, labels)) is not None:
+        return values
     if backend == "fused" and can_trace_rows(form, surrogate, scores, labels):
         code = form.loss_code(surrogate)
         assert code is not None and labels.index is not None
@@ -68,9 +65,24 @@ def row_losses(form: "Form", surrogate: Surrogate, scores: Tensor, labels: Label
     return losses
 
 
+def _compiled_rows(form: "Form", surrogate: Surrogate, scores: Tensor, labels: Labels) -> Tensor | None:
+    """Returns the losses (N,), or None for values that the compiled kernels leave to "eager"."""
+    code = form.loss_code(surrogate)
+    if code is None:
+        return None
+
+    def reference(rows: Tensor, _: Tensor) -> Tensor:
+        return reference_rows(form, surrogate, rows, labels)
+
+    if labels.is_hard:
+        assert labels.index is not None
+        return compiled_rows(code, scores, labels.index, reference)
+    return compiled_soft_rows(code, scores, labels.target_weights(scores), reference)
+
+
 def can_compile_rows(form: "Form", surrogate: Surrogate, scores: Tensor, labels: Labels) -> bool:
     """Whether `row_losses` supports the backend "compiled" for these arguments."""
-    is_supported = labels.is_hard and labels.margin is None and scores.dtype != torch.bfloat16
+    is_supported = labels.margin is None and scores.dtype != torch.bfloat16
     return is_supported and form.loss_code(surrogate) is not None and can_compile(scores)
 
 

@@ -31,6 +31,7 @@ from linearcore.kernels.compiled import (
     can_compile_sampled,
     compiled_local,
     compiled_rows,
+    compiled_soft_rows,
     has_compiled_kernels,
 )
 
@@ -54,6 +55,7 @@ __all__ = [
     "can_trace_fused",
     "compiled_local",
     "compiled_rows",
+    "compiled_soft_rows",
     "compute_gradients",
     "consensus",
     "crf_losses",

@@ -62,7 +62,7 @@ def resolve_backend(
         raise ValueError(complaint("backend", "be able to differentiate all inputs", repr(backend), advice))
     if backend == "compiled" and not can_compile:
         advice = (
-            'use backend="auto"; compiled kernels are for class indices without label smoothing or class margins, in '
+            'use backend="auto"; compiled kernels are for built-in forms and surrogates without class margins, in '
             "float32 or float64, on a CPU, outside torch.compile and torch.func, and are built by a C compiler"
         )
         raise ValueError(complaint("backend", "have compiled kernels for this loss and these scores", repr(backend), advice))

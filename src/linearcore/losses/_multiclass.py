@@ -58,9 +58,9 @@ def multiclass_loss(
         ignore_index: samples with this target are ignored.
         label_smoothing: ε in [0, 1]: the target becomes (1 − ε)·target + ε/C.
         reduction: "mean", "sum" or "none".
-        backend: "reference" (plain autograd), "eager" (blocks of rows, recomputed in the backward pass), "compiled" (C, for
-            index targets on a CPU; as "eager" with infinite scores), "fused" (Triton, for index targets on a GPU in float32
-            or half precision), or "auto", the fastest that torch.compile and torch.func allow.
+        backend: "reference" (plain autograd), "eager" (blocks of rows, recomputed in the backward pass), "compiled" (C, on a
+            CPU without class margins; as "eager" with infinite scores), "fused" (Triton, on a GPU for index targets in
+            float32 or half precision), or "auto", the fastest that torch.compile and torch.func allow.
         validate: raise for the errors above, for wrong labels and probabilities; synchronises with the GPU. Without it the
             loss of such a score or label is inf or NaN. A label out of range raises on a CPU outside torch.compile.
 

@@ -30,6 +30,7 @@ def labels(num_rows: int, num_classes: int, seed: int = 0) -> Tensor:
 
 
 def is_compiled(loss: Tensor) -> bool:
+    """Whether the whole loss is one call of a kernel."""
     return loss.grad_fn is not None and loss.grad_fn.name() == "_WithGradientBackward"
 
 
@@ -66,6 +67,56 @@ def test_rows_are_those_of_the_reference(
     if ignored and len(target) > 1:
         target[0] = 7_000
     agree(multiclass_loss, scores, target, surrogate=phi, form=form, reduction=reduction, ignore_index=7_000)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@given(
+    pair=st.sampled_from(sorted(name for name, (phi, _) in PAIRS.items() if phi.kernel_identity is not None)),
+    dtype=st.sampled_from((torch.float32, torch.float64)),
+    size=st.tuples(st.integers(1, 20), st.sampled_from((2, 3, 15, 16, 17, 100, 300))),
+    kind=st.sampled_from(("smoothed", "probability", "one-hot")),
+    is_weighted=st.booleans(),
+)
+def test_rows_with_a_weight_for_each_class(
+    pair: str, dtype: torch.dtype, size: tuple[int, int], kind: str, is_weighted: bool
+) -> None:
+    phi, form = PAIRS[pair]
+    target = {
+        "smoothed": labels(*size),
+        "probability": drawn(*size, dtype=dtype, seed=1).softmax(1),
+        "one-hot": torch.nn.functional.one_hot(labels(*size), size[1]).to(dtype),
+    }[kind]
+    weight = drawn(size[1], dtype=dtype, seed=2).abs() if is_weighted else None
+    options = {"surrogate": phi, "form": form, "weight": weight, "label_smoothing": 0.1 if kind == "smoothed" else 0.0}
+    leaf, eager, exact = (drawn(*size, dtype=dtype).to(kept).requires_grad_() for kept in (dtype, dtype, torch.float64))
+    upstream = drawn(size[0], seed=3)
+    losses = multiclass_loss(leaf, target, reduction="none", backend="compiled", **options)
+    assert losses.grad_fn is not None and losses.grad_fn.next_functions[0][0].name() == "_WithGradientBackward"
+    if weight is not None:
+        options["weight"] = weight.double()
+    others = multiclass_loss(eager, target, reduction="none", backend="eager", **options)
+    target = target if kind == "smoothed" else target.double()
+    reference = multiclass_loss(exact, target, reduction="none", backend="reference", **options)
+    for values in (losses, others, reference):
+        (values * upstream).sum().backward()
+    assert leaf.grad is not None and eager.grad is not None and exact.grad is not None
+    pairs = ((losses, others, reference), (leaf.grad, eager.grad, exact.grad))
+    for ours, theirs, true in pairs:  # The error is at most that of the other implementation, and a few roundings.
+        rounding = 8 * torch.finfo(dtype).eps * true.abs().max()
+        if dtype == torch.float64:
+            rounding = rounding * 10  # The other implementation is the reference itself.
+        assert (ours - true).abs().max() <= 1.1 * (theirs - true).abs().max() + rounding
+
+
+@pytest.mark.parametrize("form", ("logodds", "pairwise", "centered"))
+def test_second_derivatives_of_weighted_classes(form: str) -> None:
+    leaf, target = drawn(4, 5).requires_grad_(), drawn(4, 5, seed=1).softmax(1)
+    curvatures = []
+    for backend in ("compiled", "reference"):
+        loss = multiclass_loss(leaf, target, form=form, backend=backend)
+        (gradient,) = torch.autograd.grad(loss, leaf, create_graph=True)
+        curvatures.append(torch.autograd.grad(gradient.square().sum(), leaf)[0])
+    torch.testing.assert_close(*curvatures)
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)

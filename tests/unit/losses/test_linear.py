@@ -31,10 +31,12 @@ def drawn(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Ten
     return torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)).to(dtype)
 
 
-def leaves(rows: int = ROWS, width: int = WIDTH, classes: int = CLASSES, dtype: torch.dtype = torch.float64) -> list[Tensor]:
+def leaves(
+    rows: int = ROWS, width: int = WIDTH, classes: int = CLASSES, dtype: torch.dtype = torch.float64, seed: int = 0
+) -> list[Tensor]:
     """Hidden states, weight and bias."""
     shapes = ((rows, width), (classes, width), (classes,))
-    return [drawn(*shape, seed=place, dtype=dtype).requires_grad_() for place, shape in enumerate(shapes)]
+    return [drawn(*shape, seed=seed + place, dtype=dtype).requires_grad_() for place, shape in enumerate(shapes)]
 
 
 def ours(layer: list[Tensor], target: Tensor = TARGET, **options: object) -> Tensor:
@@ -127,19 +129,25 @@ def test_every_form_and_a_few_surrogates(phi: Surrogate, form: Form, backend: st
 @pytest.mark.parametrize("dtype", (torch.float32, torch.bfloat16, torch.float16), ids=str)
 @pytest.mark.parametrize("reduction", ("mean", "none"))
 def test_rounding(form: Form, backend: str, dtype: torch.dtype, reduction: str) -> None:
-    """The error is at most that of all scores in the same dtype, with one unit in the last place more."""
+    """The error is at most that of all scores in the same dtype, with one unit in the last place more.
+
+    Errors are root mean squares over ten draws: a single one depends on the order in which a processor adds.
+    """
     options = {"form": form, "reduction": reduction}
     upstream = torch.tensor(64.0)  # As a GradScaler's, so that float16 does not underflow.
-    layer = leaves(dtype=dtype)
-    exact = [tensor.detach().double().requires_grad_() for tensor in layer]
-    expected = with_gradients(composed, exact, upstream, **options)
-    plain = with_gradients(composed, layer, upstream, backend="reference", **options)
-    found = with_gradients(ours, layer, upstream, backend=backend, **options)
-    for mine, theirs, right in zip(found, plain, expected, strict=True):
-        assert mine.dtype == theirs.dtype
-        unit = torch.finfo(dtype).eps * right.abs().max()
-        allowed = 1.1 * (theirs.double() - right).abs().max() + 2 * unit
-        assert (mine.double() - right).abs().max() <= allowed
+    errors = []
+    for draw in range(10):
+        layer = leaves(dtype=dtype, seed=10 * draw)
+        exact = [tensor.detach().double().requires_grad_() for tensor in layer]
+        expected = with_gradients(composed, exact, upstream, **options)
+        plain = with_gradients(composed, layer, upstream, backend="reference", **options)
+        found = with_gradients(ours, layer, upstream, backend=backend, **options)
+        for mine, theirs, right in zip(found, plain, expected, strict=True):
+            assert mine.dtype == theirs.dtype
+            unit = torch.finfo(dtype).eps * right.abs().max()
+            errors += [(one.double() - right).abs().max() / unit for one in (mine, theirs)]
+    errors_of_both = torch.stack(errors).view(10, -1, 2).square().mean(0).sqrt()
+    assert (errors_of_both[:, 0] <= 1.1 * errors_of_both[:, 1] + 1).all()
 
 
 def test_the_gradient_of_centered_is_exact_where_all_margins_are_in_the_core() -> None:

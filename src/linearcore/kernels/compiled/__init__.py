@@ -4,6 +4,7 @@ common.h, threads.c     instruction sets, threads, elementary functions
 as_float.h, as_double.h the type of numbers in what is included next
 surrogate.h             φ
 dense.c, rows.h         multi-class losses of rows with index targets
+soft.c, soft.h          multi-class losses of rows with a weight for each class
 binary.c, elements.h    binary losses
 chain.h                 masks and layout of chains
 crf.c, crf.h            log-partition function and likelihood of a linear-chain CRF
@@ -28,6 +29,7 @@ from linearcore.kernels.compiled._sampled import (
     table_gradients,
 )
 from linearcore.kernels.compiled._search import compiled_search
+from linearcore.kernels.compiled._soft import compiled_soft_rows
 
 __all__ = [
     "NotCompiledError",
@@ -42,6 +44,7 @@ __all__ = [
     "compiled_loss",
     "compiled_rows",
     "compiled_search",
+    "compiled_soft_rows",
     "gather_rows",
     "has_compiled_kernels",
     "row_losses",

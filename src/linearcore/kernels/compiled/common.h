@@ -85,6 +85,20 @@ INLINE float log1p_float(float x) {
     return p * x;
 }
 
+/* log(x) for finite x ≥ 1, within an absolute error of 1e-7 below 2. */
+INLINE float log_above_one_float(float x) {
+    const union {
+        float number;
+        int32_t bits;
+    } given = {x};
+    const union {
+        int32_t bits;
+        float number;
+    } mantissa = {(given.bits & 0x007fffff) | 0x3f800000};
+    const float exponent = (float)((given.bits >> 23) - 127);
+    return exponent * 0.693147181f + log1p_float(mantissa.number - 1.0f);
+}
+
 INLINE float float_from_bfloat16(uint16_t x) {
     const uint32_t bits = (uint32_t)x << 16;
     float result;
