@@ -54,7 +54,7 @@ def test_eager_is_the_reference(phi: Surrogate, form: Form, target: Tensor) -> N
     same(both(SCORES, target, UPSTREAM, surrogate=phi, form=form))
 
 
-@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@settings(max_examples=100)
 @given(
     pair=st.sampled_from(sorted(PAIRS)),
     target=st.sampled_from(sorted(TARGETS)),

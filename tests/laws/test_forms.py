@@ -24,7 +24,7 @@ from tests.oracles import row_losses
 
 WITH_CORE = {name: phi for name, phi in SURROGATES.items() if phi.core is not None}
 every_core = each("phi", WITH_CORE, (name for name in SHORT if name in WITH_CORE))
-batches_drawn = settings(max_examples=8, deadline=None, derandomize=True, database=None)
+batches_drawn = settings(max_examples=8)
 
 num_classes = st.integers(2, 6)
 scales = st.sampled_from((0.1, 1.0, 5.0, 40.0))

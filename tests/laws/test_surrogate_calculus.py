@@ -83,7 +83,7 @@ def test_value_is_the_integral_of_derivative(phi: Surrogate) -> None:
         assert rise == pytest.approx(float(phi.value(b)) - float(phi.value(a)), rel=1e-5, abs=1e-6)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@settings(max_examples=60)
 @given(
     base=st.sampled_from((*BASES.values(), ALGEBRAIC)),
     sides=st.sampled_from((1, 2)),

@@ -16,7 +16,7 @@ from torch import Tensor
 from linearcore.surrogates import ConvolutionalFenchelYoung, Surrogate
 from tests.cases import every_surrogate
 
-margins_drawn = settings(max_examples=25, deadline=None, derandomize=True, database=None)
+margins_drawn = settings(max_examples=25)
 
 STEP = 5e-4
 FAR = 10.0 ** torch.arange(2, 31, dtype=torch.float64)

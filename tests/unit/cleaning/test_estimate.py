@@ -35,7 +35,7 @@ def test_no_rows_and_no_disagreement():
     assert ranked.threshold == torch.inf and not ranked.flag().any()
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(st.tuples(st.sampled_from([-2.0, -1.0, 1.0, torch.inf]), st.sampled_from([0.0, 1.0, 5.0])), min_size=1))
 def test_ends_hold_the_estimate_or_all_disagreements(rows):
     margin, gap = (torch.tensor(column) for column in zip(*rows, strict=True))

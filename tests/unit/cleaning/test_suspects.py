@@ -139,7 +139,7 @@ def test_no_rows_are_no_error():
     assert len(found) == 0 and found.flag(fraction=0.5).tolist() == [] and found.order.tolist() == []
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.lists(st.sampled_from([-INF, -1.0, 0.0, 2.0, INF]), min_size=1, max_size=12), st.data())
 def test_marks_are_the_head_of_the_order(numbers, data):
     zeros = torch.zeros(len(numbers))

@@ -16,7 +16,7 @@ from linearcore.heads import ChainCRF
 from linearcore.structures import Constraints
 from tests.chains import Case, cases, every_sequence, log_sum, marginals, ragged, random_case, score_of, sites
 
-drawn = settings(max_examples=60, deadline=None, derandomize=True, database=None)
+drawn = settings(max_examples=60)
 both_layouts = pytest.mark.parametrize("batch_first", (False, True), ids=("time_first", "batch_first"))
 both_dtypes = pytest.mark.parametrize("dtype", (torch.float32, torch.float64), ids=("float32", "float64"))
 every_reduction = pytest.mark.parametrize("reduction", ("none", "sum", "mean", "token_mean"))

@@ -51,7 +51,7 @@ def agree(function, scores: Tensor, target: Tensor, **options: object) -> None:
         assert torch.equal(function(scores, target, **options), loss)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@settings(max_examples=150)
 @given(
     pair=st.sampled_from(sorted(name for name, (phi, _) in PAIRS.items() if phi.kernel_identity is not None)),
     dtype=st.sampled_from(sorted(TOLERANCE, key=str)),
@@ -69,7 +69,7 @@ def test_rows_are_those_of_the_reference(
     agree(multiclass_loss, scores, target, surrogate=phi, form=form, reduction=reduction, ignore_index=7_000)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@settings(max_examples=100)
 @given(
     pair=st.sampled_from(sorted(name for name, (phi, _) in PAIRS.items() if phi.kernel_identity is not None)),
     dtype=st.sampled_from((torch.float32, torch.float64)),

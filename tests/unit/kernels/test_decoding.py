@@ -13,7 +13,7 @@ from linearcore.kernels import _kbest, beam, kbest, viterbi
 from linearcore.structures import Chain, Sites, path_score
 from tests.chains import Case, cases, every_sequence, ragged, random_case, score_of, sites
 
-drawn = settings(max_examples=60, deadline=None, derandomize=True, database=None)
+drawn = settings(max_examples=60)
 
 
 def close(actual: Tensor, expected: Tensor) -> None:

@@ -15,7 +15,7 @@ from linearcore.kernels import _partition, _rescaled, log_partition, posterior
 from linearcore.structures import Chain
 from tests.chains import Case, cases, every_sequence, log_sum, marginals, ragged, random_case
 
-drawn = settings(max_examples=60, deadline=None, derandomize=True, database=None)
+drawn = settings(max_examples=60)
 both_backends = pytest.mark.parametrize("backend", ("reference", "eager"))
 both_dtypes = pytest.mark.parametrize("dtype", (torch.float32, torch.float64), ids=("float32", "float64"))
 

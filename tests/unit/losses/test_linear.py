@@ -98,7 +98,7 @@ def cases(draw: st.DrawFn) -> Case:
     return Case(target, options, masked, draw(st.sampled_from((1.0, -2.5))), chunk, backend)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(case=cases())
 def test_equals_the_loss_of_all_scores(case: Case) -> None:
     results = []

@@ -47,7 +47,7 @@ def test_labels_are_drawn_from_the_stated_law(kind, rate):
     assert 1e-3 < stats.chi2.sf(scores.sum(), len(scores)) < 1 - 1e-3
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.one_of(st.just(0.0), st.floats(1e-6, 1)), min_size=1, max_size=30), st.floats(0, 1))
 def test_factor_gives_the_rate_exactly(chances, share):
     reachable = np.count_nonzero(chances) / len(chances)

@@ -43,7 +43,7 @@ def test_a_class_that_never_errs_does_not_err_by_rounding():
     assert noisy.rate == 0
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.integers(2, 6).flatmap(
         lambda n: st.lists(st.lists(st.integers(0, 3), min_size=n, max_size=n), min_size=n, max_size=n)

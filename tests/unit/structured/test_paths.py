@@ -17,7 +17,7 @@ DIAMOND = Automaton.from_arcs([(0, 1, 0), (0, 2, 1), (1, 3, 2), (2, 3, 3), (0, 3
 STAIRS = Automaton.from_arcs([(0, 1, 0), (1, 2, 0)], final=[1, 2])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(cases())
 def test_sums_and_scores_are_those_of_all_paths(case: Case) -> None:
     paths, scores = PathDistribution(*case), every_score(case)
@@ -29,7 +29,7 @@ def test_sums_and_scores_are_those_of_all_paths(case: Case) -> None:
     torch.testing.assert_close(paths.log_prob(arcs), scores - scores.logsumexp(0), equal_nan=True)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(cases())
 def test_the_shortest_path_is_the_first_of_all_paths(case: Case) -> None:
     found, scores = PathDistribution(*case).shortest_path(), every_score(case)
@@ -45,7 +45,7 @@ def test_the_shortest_path_is_the_first_of_all_paths(case: Case) -> None:
     torch.testing.assert_close(paths.path_score(found.arcs[alive]), found.score[alive])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(cases(), st.integers(1, 7))
 def test_the_n_best_are_the_first_of_all_paths(case: Case, k: int) -> None:
     found, scores = PathDistribution(*case).nbest(k), every_score(case)
@@ -63,7 +63,7 @@ def test_the_n_best_are_the_first_of_all_paths(case: Case, k: int) -> None:
         assert all(not path for path in drawn[len(alive) :])
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(cases())
 def test_expected_counts_are_the_probabilities_of_arcs_and_the_gradient(case: Case) -> None:
     automaton, scores = case
@@ -81,7 +81,7 @@ def test_expected_counts_are_the_probabilities_of_arcs_and_the_gradient(case: Ca
     torch.testing.assert_close(PathDistribution(automaton, leaf).expected_arc_counts().detach(), expected)
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 @given(cases(has_infinite=False).filter(lambda case: case.automaton.num_arcs * len(case.scores) > 0))
 def test_gradients_of_gradients(case: Case) -> None:
     leaf = (case.scores / case.scores.abs().max()).requires_grad_()
@@ -136,7 +136,7 @@ def test_gradients_have_no_nan_where_all_paths_are_forbidden() -> None:
     assert bool((PathDistribution(DIAMOND, scores).sample(3)[:, 0] == -100).all())
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(cases().filter(lambda case: len(case.scores) > 0 and case.automaton.count < 60))
 def test_samples_have_their_probabilities(case: Case) -> None:
     automaton, num_samples = case.automaton, 4000

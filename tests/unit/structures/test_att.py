@@ -21,7 +21,7 @@ def paths(automaton: Automaton) -> list[tuple[list[int], float]]:
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(automata(), st.integers(1, 3), st.integers(0, 2**31))
 def test_what_is_written_is_read_again(tmp_path_factory, automaton: Automaton, offset: int, seed: int) -> None:
     path = tmp_path_factory.mktemp("att") / "a.fst"

@@ -19,7 +19,7 @@ def outputs(automaton: Automaton) -> list[tuple[int, ...]]:
     return [tuple(label[arc] for arc in path if label[arc] >= 0) for path in every_path(automaton)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(automata())
 def test_count_length_and_labels_are_those_of_all_paths(automaton: Automaton) -> None:
     paths = every_path(automaton)
@@ -31,7 +31,7 @@ def test_count_length_and_labels_are_those_of_all_paths(automaton: Automaton) ->
     assert not bool((found == -1).any())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(automata(), st.integers(1, 4))
 def test_paths_with_history_are_the_same_paths(automaton: Automaton, n: int) -> None:
     expanded, arc, ngram = automaton.with_history(n)
@@ -49,7 +49,7 @@ def test_paths_with_history_are_the_same_paths(automaton: Automaton, n: int) -> 
             assert ngram[copied].tolist() == expected
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(automata())
 def test_histories_that_no_path_has_are_not_built(automaton: Automaton) -> None:
     # Each pair of a state and its last two labels is one state.
@@ -86,7 +86,7 @@ def test_a_chain_has_all_sequences(is_constrained: bool) -> None:
         assert automaton.num_arcs == 3 + 3 * 9
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sets(st.text("abc", max_size=5), min_size=1, max_size=12))
 def test_a_lexicon_has_each_word_once_and_no_two_states_with_the_same_suffixes(words: set[str]) -> None:
     lexicon = Automaton.from_lexicon([*words, *words])

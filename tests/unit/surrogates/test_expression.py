@@ -185,7 +185,7 @@ def check_one(text: str) -> None:
     assert time.perf_counter() - started < 5
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @example("9**9**9**9**9")
 @example("2.0**99999999999*u")
 @example("exp(" * 39 + "u" + ")" * 39)
@@ -198,7 +198,7 @@ def test_no_text_gets_out_of_arithmetic(text: str) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=20_000, deadline=None)
+@settings(max_examples=20_000)
 @given(st.one_of(TEXTS, FORMULAS))
 def test_twenty_thousand_texts_do_not_either(text: str) -> None:
     check_one(text)

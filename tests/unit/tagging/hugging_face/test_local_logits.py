@@ -27,7 +27,7 @@ def problem(seed, whole, constrained, rank=None, batch=3, length=6):
     return head, emissions.round() if whole else emissions, sites
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 10**6), st.booleans(), st.booleans(), st.sampled_from([None, 2]), st.sampled_from([0, 1, 2]))
 def test_argmax_is_the_decoded_sequence(seed, whole, constrained, rank, width):
     head, emissions, sites = problem(seed, whole, constrained, rank)
