@@ -47,9 +47,9 @@ def linear_multiclass_loss(
     classes `multiclass_loss` is as fast, and it is needed if the scores are used elsewhere. With so many classes that a
     product with all of them is too slow, use `sampled_multiclass_loss`.
 
-    Scores are computed in chunks. Each chunk is overwritten by its gradient, from which the gradients of `hidden`, weight and
-    bias are accumulated. A chunk is a block of classes for pairwise and centered, and a block of rows for logodds and for
-    probability targets. Unless `reduction` is "none" or the dtype is float16, this happens in the forward pass.
+    Scores are computed in chunks. Each chunk is overwritten by its gradient, from which the gradients of `hidden`, weight
+    and bias are accumulated. A chunk is a block of classes for pairwise and centered, and a block of rows for logodds and
+    for probability targets. Unless `reduction` is "none" or the dtype is float16, this happens in the forward pass.
 
     Args:
         hidden: (…, H) inputs of the last layer.

@@ -52,8 +52,8 @@ def multiclass_loss(
         target: class indices, (), (N) or (N, d1, …, dk), or probabilities in the shape of `scores`.
         surrogate: φ, the function of the margin, for example `LinearCore(tau=1.0)`.
         form: "pairwise", "centered", "logodds", or a `Form`.
-        normalize: mean (True) or sum (False) over competitors. None: True for "pairwise" and "centered". "logodds" has no sum
-            over competitors; True raises.
+        normalize: mean (True) or sum (False) over competitors. None: True for "pairwise" and "centered". "logodds" has no
+            sum over competitors; True raises.
         weight: (C) class weights; "mean" divides as in torch.
         sample_weight: weights in the shape of the unreduced loss; "mean" divides by their sum.
         class_margin: (C) Δ: all margins of a sample with label y are reduced by Δ_y. Use larger values for rare classes.
@@ -81,8 +81,8 @@ def multiclass_loss(
         tensor(1.1250)
 
     Cost: time O(N·C); with probability targets or label smoothing O(N·C²) for pairwise, and for centered with
-    `class_margin`. Saved for the backward pass: with "eager" `scores`, `target` and three values per row; with "compiled" and
-    "fused" `scores`, `target` and the gradient. Temporary memory with "eager": one block of 2 MiB.
+    `class_margin`. Saved for the backward pass: with "eager" `scores`, `target` and three values per row; with "compiled"
+    and "fused" `scores`, `target` and the gradient. Temporary memory with "eager": one block of 2 MiB.
     """
     form = check_form(form, normalize, surrogate)
     has_options = weight is not None or sample_weight is not None or class_margin is not None or validate

@@ -26,8 +26,8 @@ class LinearCore(Surrogate):
 
     Sharpness β replaces Φ(z) by Φ(βz)/β. It scales the curvature of the tail by β, and φ_{τ,β}(u) = φ_{βτ,1}(βu)/β.
 
-    For binary labels the 0-1 regret (excess risk) is at most the surrogate regret divided by τ, for `sides` 1 and 2. With more
-    classes the bound depends on the form: see section (a) of `docs/reading-the-paper-with-care.md`. Use `Logistic` for
+    For binary labels the 0-1 regret (excess risk) is at most the surrogate regret divided by τ, for `sides` 1 and 2. With
+    more classes the bound depends on the form: see section (a) of `docs/reading-the-paper-with-care.md`. Use `Logistic` for
     calibrated probabilities, because `posterior` is ½ everywhere in the core.
 
     Args:

@@ -26,7 +26,8 @@ class ColumnKinds:
 
     Attributes:
         ignore: columns to drop, such as names and row numbers.
-        categorical: columns to treat as categories, even if they contain numbers or more than `MAX_CATEGORIES` distinct values.
+        categorical: columns to treat as categories, even if they contain numbers or more than `MAX_CATEGORIES` distinct
+            values.
         text: columns to treat as text.
     """
 
