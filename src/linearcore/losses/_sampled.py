@@ -52,7 +52,7 @@ def sampled_multiclass_loss(
         proposal: distribution of the sampled classes; see `linearcore.proposals`.
         num_samples: K, number of samples per batch with `proposal.shared=True` (the default), otherwise per row.
         linear_bias: (C) bias, or None.
-        surrogate, form, normalize: as in `multiclass_loss`. "centered" is an error, because it needs all classes.
+        surrogate, form, normalize: as in `multiclass_loss`. "centered" raises, because it needs all classes.
         sample_weight, ignore_index, reduction: as in `multiclass_loss`.
         sparse: return sparse gradients for weight and bias; needs an optimiser that supports them.
         generator: random generator on the device of `hidden`; None: torch's default.

@@ -85,6 +85,6 @@ class ChainConfig(PretrainedConfig):
     def head(self) -> ChainHead | None:
         """Returns a new head, or None for token cross-entropy.
 
-        Any position may be masked out, such as [CLS]. Labels are validated, so wrong labels raise an error.
+        Any position may be masked out, such as [CLS]. Labels are validated: labels out of range raise an error.
         """
         return self.settings.make_head(self.labels, strict_mask=False)
