@@ -196,6 +196,25 @@ def test_low_rank_is_the_dense_head_with_the_product() -> None:
         torch.testing.assert_close(found, expected)
 
 
+class Same(Uniform):
+    """Returns one tag again and again, as a view of one number."""
+
+    def sample(self, size, num_classes, like, generator):  # type: ignore[no-untyped-def]
+        return torch.tensor([[2]]).expand(size)
+
+
+@pytest.mark.parametrize("form", ("logodds", "pairwise"))
+def test_candidates_may_be_a_view(form: str) -> None:
+    """The dense head of the product has no compiled kernels."""
+    low, full = head_of(rank=2, form=form), head_of(form=form)
+    full.load_state_dict({
+        "start_transitions": low.start_transitions, "end_transitions": low.end_transitions,
+        "transitions": low.transitions_from @ low.transitions_to.t(),
+    })  # fmt: skip
+    found, expected = (sampled(head, leaves(head), proposal=Same(), num_samples=500) for head in (low, full))
+    torch.testing.assert_close(found, expected)
+
+
 @pytest.mark.parametrize("form", ("logodds", "pairwise"))
 def test_one_tag_loses_nothing(form: str) -> None:
     head = head_of(1, form=form)
