@@ -126,6 +126,13 @@ def test_only_aligned_ngrams_are_additive():
     assert all(value > 0.2 for name, values in found.items() if name != "aligned pairs" for value in values)
 
 
+def test_ngram_paths_are_unbiased_for_aligned_ngrams_and_with_uniform_samples():
+    found = sentences.expectations(5)
+    assert found["aligned pairs"] == {"aligned": 1, "with uniform": 1}
+    for cost in ("span F1", "BLEU"):
+        assert 0 < found[cost]["aligned"] < 0.9 and found[cost]["with uniform"] == 1
+
+
 def test_ngram_proposals_need_fewer_samples_for_aligned_ngrams_only():
     found = sentences.variances(5)
     assert found["aligned pairs"]["aligned"] > 5 > 1 > found["BLEU"]["aligned"]
@@ -148,8 +155,9 @@ def test_small_runs_measure_every_method_and_judge_no_training(small):
     cases = [("generated", "span-f1"), ("generated", "ngram"), ("strings", "edit")]
     assert found == {(*case, method) for case in cases for method in training.METHODS}
     assert all(0 < row[by]["mean"] < 100 for row in rows for by in ("viterbi", "risk"))
-    assert verdicts[:4] == ["holds with a correction", "does not hold", "does not hold", "does not hold"]
-    assert set(verdicts[5:]) == {"not judged"}
+    holds, fails = "holds with a correction", "does not hold"
+    assert verdicts[:5] == [holds, fails, holds, fails, fails]
+    assert set(verdicts[6:]) == {"not judged"}
 
 
 def test_paper_scale_needs_the_treebank(tmp_path):

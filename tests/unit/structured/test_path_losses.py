@@ -124,6 +124,21 @@ def test_self_normalised_weights_give_the_weighted_mean() -> None:
     torch.testing.assert_close(found, exact(LATTICE, EditDistance(), "sum", "self-normalised", scores[0]), rtol=0.01, atol=0)
 
 
+class RoundedUp(Hamming):
+    """A cost that is above 1 by a rounding error if all labels are wrong."""
+
+    def between(self, *arguments: Any, **options: Any) -> Tensor:
+        return super().between(*arguments, **options) * (1 + 1e-15)
+
+
+def test_costs_above_one_by_rounding_have_weight_zero() -> None:
+    found = structured_estimate(
+        torch.zeros(1, GRID.num_arcs), TRUTH[GRID], structure=GRID, cost=RoundedUp(), num_samples=100, objective="mean",
+        generator=torch.Generator().manual_seed(0),
+    )  # fmt: skip
+    assert found.log_weight.isneginf().any() and not found.log_weight.isnan().any()
+
+
 def test_an_automaton_of_a_chain_gives_the_loss_of_the_chain() -> None:
     stream = torch.Generator().manual_seed(0)
     sizes = (3, 1, 3), (3,), (3, 3), (3,)
