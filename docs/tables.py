@@ -159,7 +159,10 @@ def linear_loss(results: Any) -> Cells:
     for case in results["cases"]:
         for name, row in sorted(case["losses"].items(), key=lambda item: order.index(re.split("[ ,]", item[0])[0])):
             memory = "" if row["peak_mib"] is None else f" / {row['peak_mib']:,.0f}"
-            label = {"torch, eager": "F.linear, cross-entropy", "torch, compiled": "the same, compiled"}.get(name, name)
+            label = {
+                "torch, eager": "F.linear, cross-entropy",
+                "torch, compiled": "F.linear, cross-entropy, torch.compile",
+            }.get(name, name)
             yield label, f"{'×'.join(f'{size:,}' for size in case['shape'])}, ms / MiB", f"{row['median_ms']:,.3g}{memory}"
 
 
@@ -189,9 +192,10 @@ def chain(results: Any) -> Cells:
 
 pivot("chain_cpu", "chain_cpu", "training step", chain)
 pivot("chain_cuda", "chain_cuda", "training step", chain)
-listed("decoding_cpu", "decoding_cpu", lambda results: results["sets"]["latin"]["methods"], {
-    "decoder": "method", "accuracy, %": "accuracy:.2f", "words/s": "tokens_per_second:,.0f",
-    "× torchcrf": "times_torchcrf:,.1f", "× exact": "times_exact:.2f",
+listed("decoding_cpu", "decoding_cpu", lambda results: (
+    row | {"method": row["method"].replace("torchcrf", "pytorch-crf")} for row in results["sets"]["latin"]["methods"]
+), {"decoder": "method", "accuracy, %": "accuracy:.2f", "words/s": "tokens_per_second:,.0f",
+    "× pytorch-crf": "times_torchcrf:,.1f", "× exact": "times_exact:.2f",
 })  # fmt: skip
 
 listed("automata_cpu", "automata_cpu", lambda results: results["rows"], {
@@ -254,7 +258,7 @@ def many_tags(methods: tuple[str, ...], figure: Callable[[Any], str]) -> Callabl
 def seconds(row: Any) -> str:
     """Seconds to the target accuracy, or how many seeds reached it."""
     reached = sum(step is not None for step in row["reached"])
-    return cell(row["seconds"], ".3g") if row["seconds"] else f"{reached} of {len(row['reached'])} seeds"
+    return cell(row["seconds"], ".3g") if row["seconds"] else f"reached by {reached} of {len(row['reached'])} seeds"
 
 
 _LINEAR_CORES = ("lc", "lc-rank", "lc-sampled")
@@ -330,7 +334,7 @@ pivot("noise_first_seed", "noise", "test accuracy, %", first_seed)
 listed("noise_after", "noise", lambda results: sorted(
     (row | {"label": method_label(results["data"]["labels"][row["row"]])} for row in results["data"]["rows"]
      if (row["law"], row["rate"]) == ("instance", 0.4)), key=lambda row: -row["auc_margin"]
-), {"loss": "label", "AUC by margin": "auc_margin:.3f", "AUC by loss": "auc_loss:.3f",
+), {"loss": "label", "AUROC by margin": "auc_margin:.3f", "AUROC by loss": "auc_loss:.3f",
     "wrong labels learned, %": "wrong_learned:.1f"})  # fmt: skip
 pivot("noisy_letters", "noisy_letters", "accuracy, %", lambda results: (
     (row["loss"], row["law"], cell(row["test"], ".2f")) for row in results
@@ -376,7 +380,7 @@ def wrong_labels_rankings(results: Any) -> Cells:
     rows, hard = planted(results), planted(results, at_boundary=True)
     for name in by_precision(rows, "rankings"):
         for rate in results["rates"]:
-            column = f"four kinds, {100 * rate:g} % wrong"
+            column = f"four noise models, {100 * rate:g} % wrong"
             yield name, column, mean_pair([row for row in rows if row["rate"] == rate], "rankings", name)
         yield name, "text only", mean_pair([row for row in rows if row["set"] == "newsgroups"], "rankings", name)
         yield name, "near boundaries", mean_pair(hard, "rankings", name)
@@ -395,8 +399,8 @@ def wrong_labels_counts(results: Any) -> Cells:
     for name in sorted(names, key=lambda name: error(rows, name)):
         for group, cases in groups.items():
             share = statistics.mean(row["counts"][name] / row["counts"]["true"] for row in cases)
-            yield name, f"{group}: off by, points", f"{error(cases, name):.1f}"
-            yield name, f"{group}: estimate / truth", f"{share:.2f}"
+            yield name, f"{group}: mean absolute error, % of rows", f"{error(cases, name):.1f}"
+            yield name, f"{group}: estimate / true number", f"{share:.2f}"
 
 
 def wrong_labels_losses(results: Any) -> Cells:

@@ -32,15 +32,15 @@ def certify(
 
     Args:
         surrogate: φ, the function of the margin, for example `LinearCore(tau=1.0)`.
-        form: a multi-class or structured form; see `Problem`. A mean over n − 1 competitors, the default of "centered", has
-            n − 1 times the constant of the sum.
-        num_classes: n; default 2, or the size of `outputs`.
+        form: a multi-class or structured form; see `Problem`. "centered" is the mean over competitors, the sum divided by
+            n − 1, so the constant of its regret bound is n − 1 times larger than that of the sum.
+        num_classes: n; default 3, or the size of `outputs`.
         outputs: the output space, for structured forms.
         cost: "zero-one", "hamming" or a `Cost`.
         family: class of score functions: "free" (any scores), "unary" or "chain" (sums of local scores). A guarantee holds
             for this family only.
-        bound: Λ, the largest margin that the scores may have: |h(x)| ≤ Λ for two classes, s_v ≥ s̄ − Λ for "centered".
-            Theorems only, no search.
+        bound: Λ, an assumption on the scores, not the regret bound: |h(x)| ≤ Λ for two classes, s_v ≥ s̄ − Λ for "centered".
+            With it only theorems are used, no search; other forms have none.
         starts: number of starting points of the search.
         seed: random seed of the search.
 
@@ -58,7 +58,7 @@ def certify(
     Run time: a few seconds for n ≤ 5 if a search is needed.
     """
     if num_classes is None and outputs is None:
-        num_classes = 2
+        num_classes = 3
     problem = problem_on(form, num_classes, outputs, cost, family)
     check_surrogate(surrogate)
     if bound is not None:

@@ -62,6 +62,9 @@ def find_wrong_labels(
         categorical: columns to treat as categorical, even if they contain numbers.
         text: columns to treat as text.
 
+    Returns:
+        `Findings`: `most_suspicious`, `estimate` and `by_class` to read, `to_frame`, `write` and `write_page` to save.
+
     Raises:
         MissingExtraError: if scikit-learn is not installed.
         TableError: if the table cannot be used; the message names the row where there is one.

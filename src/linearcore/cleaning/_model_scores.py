@@ -22,7 +22,8 @@ class ModelScores:
 
     Attributes:
         model: the model, a key of `MODELS`.
-        scores: (N, C) float64. Log-probabilities up to a constant per row from boosting and from means of two models.
+        scores: (N, C) float64. For "boosting" and means of two models these are log-probabilities plus a constant for each
+            row, otherwise raw scores.
         fold: (N,) int64, the fold of each row.
         agreement: accuracy against the given labels.
         network: the network's own scores, if it is the model or a part of it.
@@ -54,8 +55,8 @@ def model_scores(
             sparse matrices on 128 singular vectors. "linear" takes features as they are: scale them first.
         labels: (N,) given labels in 0..C−1.
         num_classes: C ≥ 2.
-        model: a key of `MODELS`. "auto" takes "linear" for sparse matrices, "network" for more than 1.5 million rows ·
-            classes, and "ensemble" otherwise.
+        model: a key of `MODELS`. "auto" is "linear" for sparse matrices, "network" if N · C > 1,500,000, and "ensemble"
+            otherwise.
         network: options of the network.
         folds: number of folds, from 2 to N.
         seed: random seed.

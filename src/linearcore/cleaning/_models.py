@@ -1,4 +1,4 @@
-"""The models of `model_scores`: each scores all rows by copies that were trained on other folds."""
+"""The models of `model_scores`: each is trained once per fold, on the other folds, and scores the rows of that fold."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ from linearcore.cleaning._losses import RowLoss
 from linearcore.runtime import Progress
 from linearcore.tables import Matrix, is_sparse
 
-#: Largest rows · classes for which "auto" includes boosting, whose cost grows with both.
+#: Largest N · C for which "auto" includes boosting, whose time grows with both.
 MAX_BOOSTED = 1_500_000
-#: From so many rows on, networks take larger batches.
+#: Networks use the larger batch size from this number of rows. Also the largest sample for `calibrated`.
 _MANY_ROWS = 20_000
 _SMALL_BATCH, _LARGE_BATCH = 64, 256
 _LEAST = 1e-12
@@ -42,10 +42,11 @@ class Task:
     Attributes:
         features: (N, D), an array or a CSR array.
         targets: (N,) int64.
-        fold: (N,) int64.
+        fold: (N,) int64, the fold of each row.
         num_classes: C.
         network: options of the network.
-        folds, groups, seed: from which `fold` was drawn.
+        folds: number of folds.
+        groups, seed: as in `model_scores`; `fold` was drawn with them.
         progress: progress display.
     """
 
@@ -85,10 +86,11 @@ class Model:
 
 
 def calibrated(scores: Tensor, targets: Tensor) -> Tensor:
-    """Returns the log-softmax of the scores times a factor, which maximises the likelihood of the labels."""
+    """Temperature scaling: log_softmax(factor · scores) with the factor that maximises the likelihood of the labels."""
     sample = torch.arange(len(scores))[:: max(1, len(scores) // _MANY_ROWS)]
     chosen, index = scores[sample], targets[sample].unsqueeze(1)
-    # A missing class has a finite score here, so that a row with such a label does not decide alone.
+    # A class that is absent from the training folds has a very low score. The clamp keeps one row with such a label from
+    # determining the factor.
     factors = torch.logspace(-2, 2, 81, dtype=torch.float64)
     loss = torch.stack([-(chosen * factor).log_softmax(1).gather(1, index).clamp(min=-20).mean() for factor in factors])
     best: Tensor = (scores * factors[loss.argmin()]).log_softmax(1)
@@ -165,7 +167,10 @@ def _mean(task: Task, *parts: Tensor) -> Tensor:
 
 
 def _by_folds(task: Task, features: Matrix, make: Callable[[], Any], name: str) -> Tensor:
-    """Returns the scores of every row by a model that was trained on the other folds; the least score for absent classes."""
+    """Returns the scores of every row by a model that was trained on the other folds.
+
+    A class that is absent from these folds gets the smallest of all scores minus 1.
+    """
     folds, labels = task.fold.numpy(), task.targets.numpy()
     scores = np.full((len(labels), task.num_classes), np.nan)
     with task.progress.part(name, int(folds.max()) + 1, "folds") as part:

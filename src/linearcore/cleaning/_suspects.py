@@ -75,7 +75,7 @@ class Suspects:
 
     @property
     def threshold(self) -> float:
-        """Suspicion of the last row to look at, if there are as many wrong labels as estimated; inf if there are none."""
+        """Suspicion of the row with rank `estimate.count`; inf if the estimate is 0."""
         count = self.estimate.count
         return float(self.suspicion[self.order[count - 1]]) if count else math.inf
 
@@ -113,7 +113,8 @@ class Suspects:
     def to_frame(self) -> "pd.DataFrame":
         """Returns a DataFrame with the index that was passed, the most suspicious row first.
 
-        Columns: given_label, suggested_label, suspicion, is_suspicious (among the estimated number of wrong labels).
+        `Findings.to_frame` keeps the order of the data instead. Columns: given_label, suggested_label, suspicion,
+        is_suspicious (among the estimated number of wrong labels).
 
         Raises:
             MissingExtraError: if pandas is not installed.
@@ -157,10 +158,11 @@ def suspects(
             a DataFrame.
         measure: "margin", "log_odds", or your own numbers (N,), larger is more suspicious, such as mean losses.
         classes: names of the columns of `scores`, as in `model.classes_`; by default the columns of a DataFrame.
-        probabilities: whether `scores` are probabilities; None takes nonnegative rows with sum 1 for such.
+        probabilities: True takes the logarithm of `scores`, False does not. None: rows that are nonnegative and sum to 1 are
+            treated as probabilities.
 
     Returns:
-        A `Suspects`, on the device of `scores`; on the CPU for all but tensors.
+        A `Suspects`. Its tensors are on the device of `scores`, or on the CPU if `scores` is not a tensor.
 
     Raises:
         TypeError: if `scores` are not real numbers or `labels` not integers.

@@ -108,7 +108,7 @@ class ChainHead(ProjectedLoss, ABC):
         """Returns the training loss; for `ChainCRF` this is the negative log-likelihood.
 
         Args:
-            emissions: (L, B, |Y|), or (B, L, |Y|) with `batch_first`; floating point. Computed in float32 or float64.
+            emissions: (L, B, |Y|), or (B, L, |Y|) with `batch_first`. float16 and bfloat16 are converted to float32.
             tags: (L, B) or (B, L) integers; positions with −100 are masked out.
             mask: shape of `tags`, booleans or 0 and 1; None for no masked positions.
             reduction: "token_mean" divides the sum by the number of unmasked positions; "sum" and "mean" are over sequences;

@@ -10,7 +10,7 @@ from linearcore.structures import Sites
 class ChainCRF(ChainHead):
     """Linear-chain CRF with torchcrf's interface that scales to thousands of tags.
 
-    `forward` returns the log-likelihood, and `loss` its negative:
+    `forward` returns the log-likelihood summed over sequences, and `loss` the negative log-likelihood as a mean over tokens:
 
         log P(y | x) = h(x, y) − log Σ_{y'} exp h(x, y')
 
@@ -32,9 +32,9 @@ class ChainCRF(ChainHead):
                 [1., 1.],
                 [1., 1.]])
 
-    Cost: time O(L·B·|Y|²): in each direction L products of (B, |Y|) with (|Y|, |Y|), plus one of (|Y|, L·B) with (L·B, |Y|).
-    Memory: a few tensors of size L×B×|Y| and |Y|×|Y|. If underflow is detected, the slower log domain is used (see
-    `log_partition`).
+    Cost: time O(L·B·|Y|²). Forward pass: L products of (B, |Y|) with (|Y|, |Y|). Backward pass: as many, plus one
+    product of (|Y|, L·B) with (L·B, |Y|) for the gradient of the transitions. Memory: a few tensors of size L×B×|Y| and
+    |Y|×|Y|. If underflow is detected, the slower log domain is used (see `log_partition`).
     """
 
     @property

@@ -42,11 +42,12 @@ class ProjectedLoss(nn.Module):
         reduction: str = "token_mean",
         chunk_bytes: int | None = None,
     ) -> Tensor:
-        """Returns `loss` for emissions = projection(hidden), with memory for a chunk of emissions at a time.
+        """Returns `loss` for emissions = projection(hidden), computed in chunks of at most `chunk_bytes` of emissions.
 
         Use it if the emissions L×B×|Y| and their gradients are too large. Emissions and gradients are computed for a few
-        sequences at a time, in the forward pass unless `reduction` is "none". `LinearCoreChain` with `rank` and without
-        constraints is a linear layer with more features and computes what `linear_multiclass_loss` does.
+        sequences at a time, in the forward pass unless `reduction` is "none". With `rank` and without constraints the
+        scores of `LinearCoreChain` are a linear function of hidden states and factors, so it uses the chunks of
+        `linear_multiclass_loss`.
 
         Args:
             hidden: (L, B, d), or (B, L, d) with `batch_first`.

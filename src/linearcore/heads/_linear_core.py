@@ -34,15 +34,15 @@ from linearcore.surrogates import Surrogate
 
 
 class LinearCoreChain(SampledChain):
-    """Margin loss over all sequences that differ from the true one in one tag. Time O(L·|Y|); a CRF needs O(L·|Y|²).
+    """Sum over positions of a margin loss for the tag, given the true neighbouring tags. Time O(L·|Y|); a CRF: O(L·|Y|²).
 
-        loss = Σ_j form(s_j, y_j),          s_j(v) = h(x, y with y_j → v)
+    s_j(v) is the score of the true sequence with tag v at position j. The loss is Σ_j ℓ(s_j, y_j) with ℓ one of the forms
 
         logodds    φ(s_j(y_j) − logsumexp_{v≠y_j} s_j(v))   the default
         pairwise   mean_{v≠y_j} φ(s_j(y_j) − s_j(v))        `normalize=False`: the paper's sum, restricted to these sequences
         centered   mean_{v≠y_j} φ(−(s_j(v) − mean s_j))
 
-    h is the score of a sequence (see `ChainHead`). Like pseudo-likelihood, the loss trains each position to predict its tag
+    `ChainHead` defines the score of a sequence. Like pseudo-likelihood, the loss trains each position to predict its tag
     given the true neighbours. Without transitions, `centered` bounds the Hamming regret linearly. With transitions there is
     no worst-case guarantee for the decoded sequence (`docs/guarantees.md`).
 
@@ -54,7 +54,7 @@ class LinearCoreChain(SampledChain):
         normalize: as in `multiclass_loss`. With thousands of tags use False for `pairwise` and `centered`, since a mean over
             that many candidates has small gradients.
         cost: "hamming" and "zero-one" weight all positions equally; `Hamming(weight)` weights a position by the weight of
-            its true tag. A `Cost` without such weights works only with the method `structured`.
+            its true tag. The method `structured` accepts every `Cost`, `loss` only those that weight positions.
         unary: w in [0, 1), the weight of a second loss on the emissions alone, for example 0.5:
 
                 (1 − w)·form(s_j) + w·form(emissions[j])        no transitions, start or end scores
@@ -68,7 +68,7 @@ class LinearCoreChain(SampledChain):
         >>> head.loss(emissions, tags).backward()
         >>> best_tags, scores = head.viterbi(emissions)
 
-    Cost: time O(L·B·|Y|), and O(|Y|²) to write the dense gradient of the transitions, O(L·B·|Y|·r) with `rank`.
+    Complexity: time O(L·B·|Y|), and O(|Y|²) to write the dense gradient of the transitions, O(L·B·|Y|·r) with `rank`.
     Memory besides the emissions: two tensors of size L×B×|Y|, a third with `unary`, and the gradient of the transitions.
 
     Under autocast, `loss` rounds start, end and the product of the `rank` factors to autocast's dtype, as autocast does
@@ -120,7 +120,10 @@ class LinearCoreChain(SampledChain):
                 losses = self._site_losses(emissions, parameters, tags, sites, dtype, "reference")
                 return losses.masked_fill(~sites.mask, 0.0)
 
-            call = LocalCall(kernels, code, self.unary, tags, sites.mask, False, "sites", False, reference, dtype)
+            call = LocalCall(
+                kernels, code, self.unary, tags, sites.mask, is_batch_first=False, reduction="sites", is_strict=False,
+                reference=reference, dtype=dtype,
+            )  # fmt: skip
             losses = fused_local(call, emissions, *parameters)
         return self._sum_sites(losses, tags, sites)
 
@@ -149,8 +152,8 @@ class LinearCoreChain(SampledChain):
             return self._reduce(self._sum_sites(losses, *batch.loss_inputs[1:]), batch, reduction, emissions.dtype)
 
         call = LocalCall(
-            kernels, code, self.unary, tags.long(), None if mask is None else mask.bool(), self.batch_first, reduction,
-            check_values and self.strict_mask, reference, dtype,
+            kernels, code, self.unary, tags.long(), None if mask is None else mask.bool(), is_batch_first=self.batch_first,
+            reduction=reduction, is_strict=check_values and self.strict_mask, reference=reference, dtype=dtype,
         )  # fmt: skip
         loss = fused_local(call, emissions, *parameters)
         # Faults make the loss NaN. It is read after the launch, so the device does not wait.
@@ -219,17 +222,18 @@ class LinearCoreChain(SampledChain):
         candidates: int = CANDIDATES,
         reduction: str = "token_mean",
     ) -> Tensor:
-        """Trains for a metric: `loss`, plus a loss of the true sequence against the best sequences of the model.
+        """Trains for a metric: `loss`, plus a margin loss of the true sequence against the k best sequences of the model.
 
             loss + weight · φ(h(y) − log Σ_{y'} ℓ(y', y) exp h(y'))        y': the k best sequences
 
-        A candidate counts as much as it costs, and the true sequence not at all: it is the form `logodds` with the cost as
-        weights. No bound for the metric is known. What it gains is in `docs/structured-outputs.md`.
+        Each candidate y' is weighted by its cost ℓ(y', y), so the true sequence, with cost 0, has no weight. This is the
+        form `logodds` with costs as weights. No bound for the metric is known. `docs/structured-outputs.md` has measurements.
 
         Args:
             emissions, tags, mask, reduction: as in `loss`. "token_mean" divides both terms by the number of tags.
             cost: ℓ: a name such as "edit", or a `Cost`. "span-f1" and "token-f1" need tag names: `SpanF1(names)`.
-            weight: weight of the second term, one for each sequence; `loss` has one term for each tag.
+            weight: factor of the second term. It is larger than 1 by default, because there is one such term per sequence,
+                and `loss` is a sum over tags.
             candidates: k.
 
         Raises:
@@ -272,14 +276,15 @@ class LinearCoreChain(SampledChain):
             centered   Σ_{y'} ℓ(y', y) φ(−(h(y') − mean h))
 
         The printed algorithm has the wrong sign in the gradient and never samples the true sequence (docs: Reading the paper
-        with care, b and c). The corrected estimator is unbiased, but it does not train a tagger, also with many samples (p):
-        random sequences are rarely close to the true one. Use `loss` or `sampled_loss` for training.
+        with care, b and c). The corrected estimator is unbiased, but a tagger trained with it does not become accurate, even
+        with many samples (section p): random sequences are rarely close to the true one. Use `loss` or `sampled_loss`.
 
         Args:
             emissions, tags, mask, reduction: as in `loss`; the default is "sum".
             form: "sum" or "centered"; the `form` and `unary` of the head are not used.
             proposal, inner, num_samples, objective, generator: as in `linearcore.structured.structured_loss`, which gets the
-                scores, the cost and the surrogate of the head. Proposals that hold one batch are time first.
+                scores, the cost and the surrogate of the head. If a proposal stores tensors of a batch, their shape is
+                (L, B, …), also with `batch_first`.
 
         Time O(K·L·B), and the dense gradients of emissions and transitions.
         """

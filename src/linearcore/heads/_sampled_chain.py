@@ -56,7 +56,7 @@ class SampledChain(ChainHead, ABC):
             projection: the nn.Linear that computes the emissions, or its (weight, bias).
             tags, mask: as in `loss`.
             proposal: distribution of the candidates; see `linearcore.proposals`.
-            num_samples: K, samples per position, or for the whole batch if the proposal shares them.
+            num_samples: K, samples per batch with `proposal.shared=True` (the default), otherwise per position.
             reduction: as in `loss`.
             sparse: sparse gradients for the projection and the head's parameters. Use an optimiser that supports them.
             generator: random number generator on the device of `hidden`; None for torch's default.

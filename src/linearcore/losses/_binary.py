@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from linearcore._checks import complaint, floating, holds, nan_where, on_device_of, shape
+from linearcore._checks import complaint, floating, holds, nan_where, on_device_of, one_of, shape
 from linearcore._reduce import check_reduction, reduce_losses
 from linearcore._torch import is_on_host
 from linearcore._typing import Reduction, result_dtype
@@ -14,6 +14,8 @@ from linearcore.surrogates import Surrogate
 
 #: Target probabilities may leave [0, 1] by this much, for example after mixing samples in half precision.
 _TOLERANCE = 0.01
+#: Values of `backend` for this loss.
+BINARY_BACKENDS = ("auto", "reference", "eager")
 
 
 def binary_loss(
@@ -42,11 +44,11 @@ def binary_loss(
         sample_weight: weights in a shape that broadcasts to `scores`; the mean divides by their sum.
         signed: targets are in {−1, +1}, or in [−1, 1], instead of 0 and 1. A floating-point 0 is then the probability ½.
         reduction: "mean", "sum" or "none".
-        backend: "auto", "reference" or "eager", as in `multiclass_loss`. "auto" uses C on a CPU, for reduced losses, and
-            Triton on a GPU for plain calls: no weights, not `signed`.
-        validate: check values (targets in range, finite scores, no negative weights); synchronises with the GPU. Without it
-            the loss of an infinite score is NaN. A target out of range raises on a CPU outside torch.compile; elsewhere its
-            loss is NaN.
+        backend: "reference" (PyTorch operations with autograd), "eager" (blocks, with a custom backward pass), or "auto".
+            Without weights and `signed`, "auto" uses C on a CPU for reduced losses, and Triton on a GPU.
+        validate: raise for targets out of range, infinite scores and negative weights; synchronises with the GPU. If False,
+            the loss of an infinite score is NaN. A target out of range then raises on a CPU outside torch.compile, and has
+            the loss NaN elsewhere.
 
     Returns:
         A scalar, or the unreduced loss in the shape of `scores`. The dtype is that of `scores`, or float32 under autocast.
@@ -63,7 +65,7 @@ def binary_loss(
     Cost: O(1) per element. Saves `scores`, `target` and `pos_weight` for the backward pass, which recomputes the rest in
     blocks.
 
-    Reference: Theorem 3 of the paper bounds the excess 0-1 risk by the excess risk of this loss, for τ = 1.
+    Reference: Theorem 3 of the paper bounds the 0-1 regret (excess 0-1 risk) by the surrogate regret, for τ = 1.
     """
     has_options = pos_weight is not None or sample_weight is not None or signed or validate
     if backend == "auto" and not has_options and isinstance(surrogate, Surrogate):
@@ -77,6 +79,7 @@ def binary_loss(
     floating("scores", scores, "pass the raw output of the network")
     check_reduction(reduction)
     check_surrogate(surrogate)
+    one_of("backend", backend, BINARY_BACKENDS)
     if not isinstance(target, Tensor):
         raise TypeError(complaint("target", "be a torch tensor", type(target).__name__, "wrap it in torch.as_tensor"))
     shape("target", target, tuple(scores.shape), "pass one target per score")

@@ -1,4 +1,4 @@
-"""The multi-class loss of a linear layer, without the matrix of scores."""
+"""The multi-class loss of a linear layer, computed in chunks of scores."""
 
 from collections.abc import Callable, Sequence
 from numbers import Integral
@@ -41,15 +41,15 @@ def linear_multiclass_loss(
     validate: bool = False,
     chunk_bytes: int | None = None,
 ) -> Tensor:
-    """`multiclass_loss` of F.linear(hidden, linear_weight, linear_bias), without ever storing the matrix of scores.
+    """`multiclass_loss` of F.linear(hidden, linear_weight, linear_bias), without storing scores beyond `chunk_bytes`.
 
-    Use it for a last layer with many classes, where this matrix and its gradient are most of the memory of a step. With few
+    Use it for a last layer with many classes, where the scores and their gradient are most of the memory of a step. With few
     classes `multiclass_loss` is as fast, and it is needed if the scores are used elsewhere. With so many classes that a
     product with all of them is too slow, use `sampled_multiclass_loss`.
 
-    Scores are computed in chunks, which are replaced by their gradient in place and multiplied with weight and hidden states
-    before the next chunk: chunks of classes for pairwise and centered, of rows for logodds and probability targets. Unless
-    `reduction` is "none" or the dtype is float16, this happens in the forward pass.
+    Scores are computed in chunks. Each chunk is overwritten by its gradient, from which the gradients of `hidden`, weight
+    and bias are accumulated. A chunk is a block of classes for pairwise and centered, and a block of rows for logodds and
+    for probability targets. Unless `reduction` is "none" or the dtype is float16, this happens in the forward pass.
 
     Args:
         hidden: (…, H) inputs of the last layer.
@@ -131,7 +131,7 @@ def linear_row_loss(
     is_scalar: bool,
     chunk_bytes: int | None,
 ) -> Tensor:
-    """Returns finish(losses (N,)) for the scores of a linear layer, for losses with a reduction of their own.
+    """Returns finish(losses (N,)) for the scores of a linear layer; for callers that reduce the losses themselves.
 
     Args:
         layer: hidden (N, H), weight (C, H), and bias (C,) or None.

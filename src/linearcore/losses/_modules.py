@@ -9,7 +9,7 @@ from linearcore.forms import Form
 from linearcore.kernels import BACKENDS
 from linearcore.losses._arguments import takes_input, tensor_or_none, weight_or_none
 from linearcore.losses._batch import check_label_smoothing
-from linearcore.losses._binary import binary_loss
+from linearcore.losses._binary import BINARY_BACKENDS, binary_loss
 from linearcore.losses._multiclass import DEFAULT_SURROGATE, check_form, check_surrogate, multiclass_loss
 from linearcore.losses._probabilities import class_probabilities, positive_probabilities
 from linearcore.losses._robust import ROBUST_SURROGATE, check_radius, check_scale, is_symmetric, robust_loss
@@ -17,14 +17,26 @@ from linearcore.surrogates import Surrogate
 
 
 class LinearCoreLoss(nn.Module):
-    """Module for `multiclass_loss`; a drop-in replacement for `nn.CrossEntropyLoss`.
+    """Margin loss for classification with C classes; a drop-in replacement for `nn.CrossEntropyLoss`.
 
-    The default form has a square-root regret bound, no linear one; `docs/guarantees.md` compares the forms.
+        logodds    φ(s_y − logsumexp_{v≠y} s_v)        accuracy close to cross-entropy (default)
+        pairwise   mean_{v≠y} φ(s_y − s_v)             the paper's loss
+        centered   mean_{v≠y} φ(−(s_v − mean s))       has a linear regret bound
+
+    s are the scores, y is the label, and φ is the surrogate. `docs/guarantees.md` compares the forms. The function is
+    `multiclass_loss`, which describes the arguments in detail.
 
     Args:
         weight: (C) class weights.
-        surrogate, form, normalize, class_margin, ignore_index, label_smoothing, reduction, backend, validate: as in
-            `multiclass_loss`.
+        surrogate: φ, the function of the margin, for example `LinearCore(tau=1.0)`.
+        form: "logodds", "pairwise", "centered", or a `Form`.
+        normalize: mean (True, the default) or sum (False) over the classes v ≠ y, for "pairwise" and "centered".
+        class_margin: (C) reduces all margins of samples of a class by its value. Use larger values for rare classes.
+        ignore_index: samples with this target are ignored.
+        label_smoothing: ε in [0, 1], as in `nn.CrossEntropyLoss`.
+        reduction: "mean", "sum" or "none".
+        backend: the implementation; "auto" chooses the fastest.
+        validate: raise for invalid scores and targets; synchronises with the GPU.
 
     Example:
         >>> import torch
@@ -88,9 +100,9 @@ class LinearCoreLoss(nn.Module):
     def probabilities(self, scores: Tensor) -> Tensor:
         """Returns class probabilities in the shape of `scores`, for example as skorch's `predict_nonlinearity`.
 
-        They are the probabilities at which the expected loss is minimal at these scores, not the softmax. 0.1 % of them is
-        the softmax, which orders classes that the linear core leaves equal: the class with the highest score has the highest
-        probability. They are those of the training labels with `weight`, `class_margin` and `label_smoothing` applied.
+        The result is 0.999 · p + 0.001 · softmax(scores). p are the class probabilities for which these scores minimise the
+        expected loss. In the linear core they are not unique; the softmax keeps their order equal to that of the scores. p
+        refers to the training labels with `weight`, `class_margin` and `label_smoothing` applied.
 
         Raises:
             ValueError: if the form does not estimate probabilities, as "pairwise" and "centered".
@@ -107,17 +119,23 @@ class LinearCoreLoss(nn.Module):
 
 
 class RobustLinearCoreLoss(nn.Module):
-    """Module for `robust_loss`, for training with noisy labels; called like `nn.CrossEntropyLoss`.
+    """Pairwise loss of scores that are centred and scaled to a fixed norm; called like `nn.CrossEntropyLoss`.
 
-    The settings of the optimiser do not carry over from cross-entropy. Tune the learning rate and epochs; with SGD also
+    Use it if up to about a third of the labels are wrong. It is not convex in the scores. The function is `robust_loss`,
+    which has the formula.
+
+    Hyper-parameters tuned for cross-entropy are not suitable. Tune the learning rate and the number of epochs; with SGD also
     `scale` and weight decay: `docs/wrong-labels.md`.
 
     Args:
         weight: (C) class weights.
-        radius, surrogate, scale, ignore_index, label_smoothing, reduction, backend, validate: as in `robust_loss`.
+        radius: norm of the scaled scores.
+        scale: factor of the loss.
+        surrogate, ignore_index, label_smoothing, reduction, backend, validate: as in `robust_loss`.
 
     Attributes:
-        is_symmetric: whether the guarantees of `robust_loss` hold: the core is wide enough, τ ≥ √2 · radius.
+        is_symmetric: True if τ ≥ √2 · radius. Then Σ_y ℓ(s, y) is constant (a symmetric loss), and the guarantees of
+            `robust_loss` hold.
 
     Example:
         >>> import torch
@@ -181,7 +199,9 @@ class RobustLinearCoreLoss(nn.Module):
 
 
 class BinaryLinearCoreLoss(nn.Module):
-    """Module for `binary_loss`; a drop-in replacement for `nn.BCEWithLogitsLoss`.
+    """Margin loss for binary or multi-label classification; a drop-in replacement for `nn.BCEWithLogitsLoss`.
+
+    The function is `binary_loss`, which has the formula.
 
     Args:
         pos_weight: weight of positive targets: a number, or a tensor in a shape that broadcasts to the scores.
@@ -208,7 +228,7 @@ class BinaryLinearCoreLoss(nn.Module):
         super().__init__()
         check_reduction(reduction)
         check_surrogate(surrogate)
-        one_of("backend", backend, BACKENDS)
+        one_of("backend", backend, BINARY_BACKENDS)
         self.surrogate = surrogate
         self.signed = signed
         self.reduction: Reduction = reduction

@@ -44,25 +44,28 @@ def multiclass_loss(
         logodds    φ(s_y − logsumexp_{v≠y} s_v)        accuracy close to cross-entropy (default)
 
     The default has a square-root regret bound, no linear one. Classes with score −inf are masked out: they are neither
-    competitors (classes v ≠ y) nor part of the mean in `centered`. Scores of +inf or NaN and masked labels are errors.
+    competitors (classes v ≠ y) nor part of the mean in `centered`. Scores of +inf or NaN, and labels whose class is masked
+    out, are invalid: their loss is inf or NaN, or with `validate` they raise.
 
     Args:
         scores: (C), (N, C) or (N, C, d1, …, dk), any floating dtype: raw logits.
         target: class indices, (), (N) or (N, d1, …, dk), or probabilities in the shape of `scores`.
         surrogate: φ, the function of the margin, for example `LinearCore(tau=1.0)`.
         form: "pairwise", "centered", "logodds", or a `Form`.
-        normalize: mean (True) or sum (False) over competitors; None is the form's default. True is an error for logodds.
+        normalize: mean (True) or sum (False) over competitors. None: True for "pairwise" and "centered". "logodds" has no
+            sum over competitors; True raises.
         weight: (C) class weights; "mean" divides as in torch.
         sample_weight: weights in the shape of the unreduced loss; "mean" divides by their sum.
         class_margin: (C) Δ: all margins of a sample with label y are reduced by Δ_y. Use larger values for rare classes.
         ignore_index: samples with this target are ignored.
         label_smoothing: ε in [0, 1]: the target becomes (1 − ε)·target + ε/C.
         reduction: "mean", "sum" or "none".
-        backend: "reference" (plain autograd), "eager" (blocks of rows, recomputed in the backward pass), "compiled" (C, on a
-            CPU without class margins; as "eager" with infinite scores), "fused" (Triton, on a GPU for index targets in
-            float32 or half precision), or "auto", the fastest that torch.compile and torch.func allow.
-        validate: raise for the errors above, for wrong labels and probabilities; synchronises with the GPU. Without it the
-            loss of such a score or label is inf or NaN. A label out of range raises on a CPU outside torch.compile.
+        backend: "reference" (PyTorch operations with autograd), "eager" (PyTorch operations on blocks of rows, with a custom
+            backward pass), "compiled" (C, not torch.compile: on a CPU in float32 or float64 without class margins; as
+            "eager" with infinite scores), "fused" (Triton, on a GPU for index targets in float32 or half precision), or
+            "auto", the fastest of these that torch.compile and torch.func allow.
+        validate: raise a ValueError for invalid scores, labels out of range and invalid target probabilities; synchronises
+            with the GPU. A label out of range always raises on a CPU outside torch.compile; elsewhere its loss is NaN.
 
     Returns:
         A scalar, or the unreduced loss (), (N) or (N, d1, …, dk); dtype as in F.cross_entropy, computed in float32 at least.
@@ -78,8 +81,8 @@ def multiclass_loss(
         tensor(1.1250)
 
     Cost: time O(N·C); with probability targets or label smoothing O(N·C²) for pairwise, and for centered with
-    `class_margin`. Memory: `scores`, `target` and three values per row are saved, temporaries are one block of 2 MiB; with
-    "compiled" and "fused" `scores`, `target` and the gradient are saved.
+    `class_margin`. Saved for the backward pass: with "eager" `scores`, `target` and three values per row; with "compiled"
+    and "fused" `scores`, `target` and the gradient. Temporary memory with "eager": one block of 2 MiB.
     """
     form = check_form(form, normalize, surrogate)
     if backend == "auto" and class_margin is None and not validate and label_smoothing == 0.0:

@@ -38,23 +38,26 @@ def sampled_multiclass_loss(
 
     Only the scores of sampled classes are computed. With `sparse` the gradients of weight and bias are sparse, so the time
     of a step with torch.optim.SGD or SparseAdam does not depend on the number of classes. In the formulas, k runs over the K
-    sampled classes, and weight_k is the importance weight of class k.
+    sampled classes, and w_k is the importance weight of class k.
 
-        pairwise   Σ_k weight_k φ(s_y − s_k)                  unbiased for `multiclass_loss(form="pairwise")`
-        logodds    φ(s_y − log Σ_k weight_k e^{s_k})          bias O(1/K) for form="logodds"; see `proposals.InBatch`
+        pairwise   Σ_k w_k φ(s_y − s_k)                  unbiased for `multiclass_loss(form="pairwise")`
+        logodds    φ(s_y − log Σ_k w_k e^{s_k})          biased by O(1/K) for form="logodds"
+
+    `proposals.InBatch` has a smaller bias, because the classes of the batch are always included.
 
     Args:
         hidden: (N, d) inputs of the last layer.
         linear_weight: (C, d), as in nn.Linear.
         target: (N) class indices.
         proposal: distribution of the sampled classes; see `linearcore.proposals`.
-        num_samples: K, number of samples per row, or per batch if the proposal shares them.
+        num_samples: K, number of samples per batch with `proposal.shared=True` (the default), otherwise per row.
         linear_bias: (C) bias, or None.
         surrogate, form, normalize: as in `multiclass_loss`. "centered" is an error, because it needs all classes.
         sample_weight, ignore_index, reduction: as in `multiclass_loss`.
         sparse: return sparse gradients for weight and bias; needs an optimiser that supports them.
         generator: random generator on the device of `hidden`; None: torch's default.
-        backend: as in `multiclass_loss`. The fast ones need shared samples, a built-in surrogate, and contiguous rows.
+        backend: as in `multiclass_loss`. "compiled" and "fused" need `proposal.shared=True`, a built-in surrogate, and
+            contiguous `hidden` and `linear_weight`.
 
     Returns:
         A scalar, or (N) with reduction="none".
@@ -90,8 +93,8 @@ class SampledEstimate(NamedTuple):
     Attributes:
         loss: as `sampled_multiclass_loss` returns it, differentiable.
         variance: estimated variance of `loss` over the samples, in its shape, without gradient; NaN for one sample.
-        effective_sample_size: (N,): (Σ w)² / Σ w² of the samples' importance weights w, at most K: samples of equal weight
-            that would be as good. 0 if no sample counts.
+        effective_sample_size: (N,): (Σ w)² / Σ w² of the samples' importance weights w, at most K: the number of equally
+            weighted samples that would give the same variance. 0 if all weights are 0.
     """
 
     loss: Tensor
@@ -124,11 +127,15 @@ def sampled_multiclass_estimate(
 
     With K samples that contribute t_k to the loss, the estimate is K/(K − 1) Σ_k (t_k − mean t)². It accounts for samples
     that all rows share. It is unbiased for `pairwise`, and a first-order approximation for `logodds`, whose samples
-    contribute t_k = −φ'(margin) · weight_k e^{s_k} / Σ weight e^s. It does not see terms that the samples miss.
+    contribute t_k = −φ'(margin) · w_k e^{s_k} / Σ w e^s. It is too low if the proposal rarely samples classes with a large
+    contribution.
 
     Args:
         hidden, linear_weight, target, proposal, num_samples, linear_bias, surrogate, form, normalize, sample_weight,
             ignore_index, reduction, sparse, generator, backend: as in `sampled_multiclass_loss`.
+
+    Returns:
+        `SampledEstimate(loss, variance, effective_sample_size)`.
 
     Example:
         >>> from linearcore.proposals import Uniform

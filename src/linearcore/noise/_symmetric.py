@@ -8,8 +8,8 @@ from linearcore.noise._noisy_labels import NoisyLabels
 def symmetric(labels: Labels, rate: float, *, num_classes: int, seed: int) -> NoisyLabels:
     """Replaces each label with probability `rate` by one of the n − 1 other classes, uniformly.
 
-    This is the simplest law, and most theory of noise tolerance assumes it. Human errors depend on the class and on the
-    input. With clean label y, independently for each label,
+    This is the simplest noise model. Most theory on noise-robust losses assumes it. Human errors depend on the class and on
+    the input. With clean label y, independently for each label,
 
         P(ỹ = y) = 1 − rate,    P(ỹ = v) = rate / (n − 1)    for v ≠ y.
 

@@ -17,9 +17,9 @@ from linearcore.kernels import AdamWStep, sparse_adamw
 class SparseAdamW(Optimizer):
     """AdamW for parameters with sparse gradients: a step updates only the entries that have a gradient.
 
-        m ← β₁ m + (1 − β₁) g      v ← β₂ v + (1 − β₂) g²      p ← (1 − η λ)^e p − η m̂ / (√v̂ + ε)
+        m ← β₁ m + (1 − β₁) g      v ← β₂ v + (1 − β₂) g²      p ← (1 − η λ)^k p − η m̂ / (√v̂ + ε)
 
-    The update applies to the entries (or rows) in the gradient. e is the number of steps since the entry's last update, so
+    The update applies to the entries (or rows) in the gradient. k is the number of steps since the entry's last update, so
     the weight decay of skipped steps is applied. m̂ and v̂ are bias-corrected with the total number of steps. As in
     torch.optim.SparseAdam, the moments of an entry without gradient are not updated. If every gradient has the same entries,
     the result equals AdamW's. Dense gradients are accepted too. Use torch.optim.SparseAdam if you need no weight decay, and
@@ -39,8 +39,8 @@ class SparseAdamW(Optimizer):
         >>> optimizer.step()
 
     Time: O(entries in the gradient), after a first step of O(size); on a GPU without synchronisation. Memory: two values per
-    parameter, plus one integer per row with weight decay. A step with sparse gradients raises in a CUDA graph, because its
-    number is not a tensor.
+    parameter, plus one integer per row with weight decay. Steps with sparse gradients cannot be captured in a CUDA graph,
+    because the step counter is a Python integer.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Structured forms: losses over whole outputs, with their margins for the consistency lab and Monte Carlo estimates.
+"""Structured forms: losses over whole outputs, with their margins for `linearcore.analysis` and Monte Carlo estimates.
 
 With score h, cost ℓ and true sequence y:
 

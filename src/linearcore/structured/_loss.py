@@ -71,27 +71,29 @@ def structured_loss(
         sum        Σ_{y'} (1 − ℓ(y', y)) Σ_{y''≠y'} φ(h(y') − h(y''))
         centered   Σ_{y'} ℓ(y', y) φ(−(h(y') − mean h))
 
-    It is unbiased in value and gradient for every cost ℓ and every proposal that can sample all y' with a weight, such as a
-    mixture with `UniformSequences`. With other proposals the sum is over what they can sample. Samples of whole outputs do
-    not train a tagger from scratch (docs: Reading the paper with care, p); use `LinearCoreChain.loss` for that.
+    It is unbiased in value and gradient for every cost ℓ and every proposal that gives a positive probability to each y'
+    whose term is not zero, such as a mixture with `UniformSequences`. With other proposals the sum is over the y' that they
+    can sample. A tagger trained from scratch with such samples does not become accurate (docs: Reading the paper with care,
+    p); use `LinearCoreChain.loss` for that.
 
     Args:
-        scores: emissions (L, B, |Y|), time first: the scores that depend on the input. For an automaton, (B, A) scores of
-            its arcs.
+        scores: emissions (L, B, |Y|) of a chain, or scores (B, A) of the arcs of an automaton.
         truth: (L, B) tags y in [0, |Y|); −100 is masked out. For an automaton, (B, T) labels, −100 after their end.
-        structure: the other scores of the chain: start, transitions and end, differentiable too. Or an `Automaton`, whose
-            paths are the outputs, or a list of them, one for each row; `scores` is then a list of (A,), too.
+        structure: a `Chain`: start, transition and end scores, which are differentiable, too. Or an `Automaton`, whose
+            paths are the outputs. Or a list of automata, one for each row; `scores` is then a list of (A,).
         mask: (L, B) booleans: the position has a tag; None for all.
         cost: ℓ, a `Cost` or its name. Paths whose numbers of labels differ need "edit" or "bleu".
-        proposal: distribution of y'. None: the one of the form, exact for the costs "hamming" and "ngram". For an automaton
-            a `PathDistribution`, or a list of them; None is uniform.
+        proposal: distribution of y'. None: the default of `form`, which for the costs "hamming" and "ngram" samples exactly
+            in proportion to the weights. For an automaton a `PathDistribution`, or a list of them; None: uniform.
         inner: distribution of y'' given y', only for "sum". None: uniform. With `Neighbours` the sum is over neighbours.
         num_samples: K, samples for each sequence.
         surrogate: φ.
         form: "sum" or "centered".
-        objective: "raw" (the sum above), "mean" (divided by the number of its terms), "normalised" (by the sum of its
-            weights; only for chains, and costs with a closed form of it), all unbiased, or "self-normalised" (as
-            "normalised", for all costs and proposals, with a bias of O(1/K)).
+        objective: what is estimated. The first three are unbiased.
+            "raw": the sum above.
+            "mean": the sum divided by the number of its terms.
+            "normalised": the sum divided by the sum of its weights; for chains and costs with a closed form of this sum.
+            "self-normalised": as "normalised", for all costs and proposals, with a bias of O(1/K).
         reduction: "mean", "sum" or "none" (B,).
         generator: random number generator on the device of `scores`; None for torch's default.
 
@@ -104,7 +106,8 @@ def structured_loss(
         >>> round(loss.item(), 4)  # All margins are 0, and the proposal is exact for this cost.
         2.3863
 
-    Time O(K·L·B) and the cost; the gradients of emissions and transitions are dense. O(B·A + K·B·M·log A) for an automaton.
+    Time O(K·L·B) and the cost; the gradients of emissions and transitions are dense. For an automaton
+    O(B·A + K·B·M·log A), M the length of the longest path.
     """
     check_reduction(reduction)
     estimate = structured_estimate(

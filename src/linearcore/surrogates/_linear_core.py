@@ -14,7 +14,9 @@ from linearcore.surrogates.bases import BASES, Base, resolve_base
 
 @dataclass(frozen=True, repr=False)
 class LinearCore(Surrogate):
-    """Convex, smooth surrogate that is exactly linear, with slope −1, for margins near zero (the core).
+    """Convex surrogate that is exactly linear, with slope −1, for margins near zero (the core).
+
+    With `sides=1` its slope and curvature are bounded, except for the base "quartic" (see `lipschitz`, `smoothness`).
 
     The base Φ defines the tail. With c = Φ(0)/Φ'(0) and sharpness 1:
 
@@ -24,15 +26,15 @@ class LinearCore(Surrogate):
 
     Sharpness β replaces Φ(z) by Φ(βz)/β. It scales the curvature of the tail by β, and φ_{τ,β}(u) = φ_{βτ,1}(βu)/β.
 
-    For binary labels the excess 0-1 risk is at most the excess surrogate risk divided by τ, for `sides` 1 and 2. With more
-    classes the bound depends on the form: see section (a) of `docs/reading-the-paper-with-care.md`. Use `Logistic` for
+    For binary labels the 0-1 regret (excess risk) is at most the surrogate regret divided by τ, for `sides` 1 and 2. With
+    more classes the bound depends on the form: see section (a) of `docs/reading-the-paper-with-care.md`. Use `Logistic` for
     calibrated probabilities, because `posterior` is ½ everywhere in the core.
 
     Args:
         base: Φ: "logistic", "exponential", "quartic", "truncated_quadratic", "gamma", or a `Base`.
         tau: τ > 0, the margin at which the core ends.
-        sides: 1: linear for all u ≤ τ. 2: linear for |u| ≤ τ, with a steeper tail for u < −τ.
-        sharpness: β > 0, curvature factor of the tail.
+        sides: 1: linear for all u ≤ τ. 2: the core ends at −τ, too; for u < −τ the slope is below −1.
+        sharpness: β > 0, factor of the curvature of the tail; with larger β the loss falls to 0 faster beyond τ.
 
     Example:
         >>> phi = LinearCore("truncated_quadratic", tau=1.0)

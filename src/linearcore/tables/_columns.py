@@ -26,7 +26,8 @@ class ColumnKinds:
 
     Attributes:
         ignore: columns to drop, such as names and row numbers.
-        categorical: columns to treat as categories, even if they contain numbers or more than `MAX_CATEGORIES` values.
+        categorical: columns to treat as categories, even if they contain numbers or more than `MAX_CATEGORIES` distinct
+            values.
         text: columns to treat as text.
     """
 
@@ -54,7 +55,8 @@ def column_of(table: Table, column: str, kinds: ColumnKinds) -> tuple[str, Value
     """Returns the kind of a column, "number", "category" or "text", and its values.
 
     Raises:
-        TableError: if the column is empty, mixes numbers and words, has decimal commas, infinite numbers or many words.
+        TableError: if the column is empty, mixes numbers and words, has decimal commas, infinite numbers, or strings
+            that are not sentences and have more than `MAX_CATEGORIES` distinct values.
     """
     values = table.values(column)
     if all(map(_is_missing, values)) if isinstance(values, list) else np.isnan(values).all():
@@ -111,7 +113,7 @@ def _kind_of_words(table: Table, column: str, fields: list[str | None]) -> str:
     if is_sentences and distinct > min(MAX_CATEGORIES, len(words) / 2):
         return "text"
     if distinct > MAX_CATEGORIES:
-        wrong = f"column {column!r} has {distinct:,} different words, too many for a category"
+        wrong = f"column {column!r} has {distinct:,} distinct values, too many for a category"
         advice = f"drop it with --ignore {column!r}, or pass --categorical {column!r} or --text {column!r}"
         raise table.error(None, wrong, advice)
     return "category"

@@ -50,19 +50,20 @@ def encode(table: Table, label: str, kinds: ColumnKinds | None = None) -> Encode
     """Encodes one column as labels and all other columns as features.
 
     Numbers are scaled to mean 0 and standard deviation 1; missing ones become the median, with a feature that marks them.
-    Categories become one-hot features, where a missing value is a category. Text becomes TF-IDF features (1 + log count,
-    words in at least two rows). The transformers see all rows and no label.
+    Categories become one-hot features, where a missing value is a category. Text becomes TF-IDF features (1 + log count) of
+    the words that occur in at least two rows, or of all words if there are none. The transformers are fitted on all rows
+    and use no labels.
 
     Args:
         table: the input table.
         label: name of the label column.
-        kinds: which columns to drop, and which are categories or text. By default words are text if most of them are
-            different sentences, and categories otherwise.
+        kinds: which columns to drop, and which are categories or text. By default a column of strings is text if they have
+            three or more words on average and most of them are distinct, and categorical otherwise.
 
     Raises:
         MissingExtraError: if scikit-learn is not installed.
         TableError: if a column does not exist; if a label is missing; if a column mixes numbers and text, has decimal commas
-            or more than `MAX_CATEGORIES` different words; if no feature is left; or if the labels are not classes.
+            or too many categories; if no feature is left; or if the labels are not classes.
     """
     require("sklearn", extra="cleaning")
     kinds = kinds or ColumnKinds()
@@ -111,7 +112,7 @@ def encode_labels(table: Table, fields: Sequence[Any], name: str) -> tuple[npt.N
     Args:
         table: the table, for messages.
         fields: labels of any kind; None if missing.
-        name: what messages call them.
+        name: how error messages refer to the labels, for example "column 'kind'".
 
     Raises:
         TableError: if a label is missing, all are the same, or there are more classes than half of the rows.
@@ -131,7 +132,7 @@ def encode_labels(table: Table, fields: Sequence[Any], name: str) -> tuple[npt.N
 
 
 def _scaled(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Returns medians for missing numbers, features that mark them, and all of it scaled."""
+    """Replaces missing values by the median, adds missing-value indicators, and standardises all columns."""
     from sklearn.impute import SimpleImputer
     from sklearn.preprocessing import StandardScaler
 

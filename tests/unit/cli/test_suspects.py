@@ -142,7 +142,7 @@ BAD = {
         ("pets.csv", "--label", "Kind"),
         "there is no column 'Kind'; there are a, b, size, id, kind; did you mean 'kind'?",
     ),
-    "id": (("pets.csv", "--label", "kind"), "pets.csv: column 'id' has 120 different words"),
+    "id": (("pets.csv", "--label", "kind"), "pets.csv: column 'id' has 120 distinct values"),
     "loss": (("pets.csv", "--label", "kind", "--ignore", "id", "--loss", "mse"), "`--loss` must be one of 'lc'"),
     "robust": (
         ("pets.csv", "--label", "kind", "--ignore", "id", "--loss", "robust"),

@@ -7,7 +7,7 @@ from torch.autograd import forward_ad
 
 import linearcore.kernels._binary as binary_module
 import linearcore.losses._multiclass as multiclass_module
-from linearcore import Hinge, binary_loss, multiclass_loss
+from linearcore import BinaryLinearCoreLoss, Hinge, binary_loss, multiclass_loss
 from linearcore.kernels import BACKENDS, is_differentiated, resolve_backend
 
 SCORES = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
@@ -62,6 +62,14 @@ def test_compiled_is_refused_where_there_is_no_kernel(options: dict[str, object]
     assert multi(SCORES, backend="compiled") == multi(SCORES)
     with pytest.raises(ValueError, match="`backend` must have compiled kernels for this loss and these scores"):
         multi(SCORES, backend="compiled", **options)
+
+
+@pytest.mark.parametrize("backend", ("compiled", "fused"))
+def test_binary_losses_name_the_backends_that_they_have(backend: str) -> None:
+    for call in (lambda: yes_no(SCORES, backend=backend), lambda: BinaryLinearCoreLoss(backend=backend)):
+        with pytest.raises(ValueError, match="`backend` must be one of 'auto', 'reference', 'eager'") as error:
+            call()
+        assert "class margins" not in str(error.value)
 
 
 @both_losses

@@ -102,7 +102,7 @@ UNUSABLE = {
         {},
         "t.csv:4: column 'x' has '-3,25', a number with a decimal comma; write -3.25, or name the column in --categorical",
     ),
-    "many words": (["x,y", *MANY], {}, "t.csv: column 'x' has 51 different words, too many for a category"),
+    "many words": (["x,y", *MANY], {}, "t.csv: column 'x' has 51 distinct values, too many for a category"),
     "no words": (["x,y", "1,a", "2,b", "1,a", "2,b"], {"text": ["x"]}, "column 'x' has no words"),
     "one class": (["x,y", "1,a", "2,a"], {}, "t.csv: all labels in column 'y' are 'a'"),
     "measurement": (["x,y", "1,a", "2,b", "3,c"], {}, "t.csv: column 'y' has 3 different labels in 3 rows"),

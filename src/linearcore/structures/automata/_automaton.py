@@ -17,7 +17,7 @@ from linearcore.structures.automata._lexicon import lexicon_arcs
 from linearcore.structures.automata._sweep import Plan, make_plan
 from linearcore.structures.automata._topology import Graph
 
-#: Label of arcs that write nothing, as OpenFst's epsilon.
+#: Label of epsilon arcs, which have no label, as OpenFst's epsilon.
 NO_LABEL = -1
 #: Fills the arcs and labels of a path after its end, as the tags of a padded batch.
 PADDING = -100
@@ -32,8 +32,8 @@ class Automaton:
     paths with the same labels are two outputs. `from_arcs`, `from_chain`, `from_lexicon` and `read_att` build automata.
 
     Args:
-        source, target: (A,) int64, the states that each arc connects; any numbers from 0. States keep their numbers.
-        label: (A,) int64 from 0, or −1 for an arc that writes nothing.
+        source, target: (A,) int64, the states that each arc connects; nonnegative, need not be consecutive.
+        label: (A,) int64 from 0, or −1 for an epsilon arc, which has no label.
         final: (F,) int64, the states in which a path may end.
         start: the state in which every path begins.
         arc_scores: (A,) float64, scores that belong to the automaton, such as those of a file; None if there are none.

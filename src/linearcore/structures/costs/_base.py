@@ -14,7 +14,7 @@ class Cost(ABC):
     """Cost ℓ(prediction, target) in [0, 1] of a tag sequence; 0 if the two are equal.
 
     A new cost is one subclass in one file and one line in the index. It must have a `name` and `between`, which is enough
-    for `Sequences`, the consistency lab, `LinearCoreChain.structured` and decoding. Other uses need the facts below,
+    for `Sequences`, `linearcore.analysis`, `LinearCoreChain.structured` and decoding. Other uses need the facts below,
     `site_weight`, `site_costs` or `log_similarity_mass`, and raise ValueError if the cost does not define them. A fact that
     is False, or None, means that it does not hold or is not known.
     """
