@@ -84,6 +84,14 @@ def test_empty_symbols_are_no_part_of_a_string():
     assert cost.between(predictions, target).tolist() == pytest.approx([0, 0, 1 / 3, 1 / 4, 1])
     masked = torch.tensor([True, True, False, False])
     assert cost.between(predictions[3], target, masked).item() == 0
+    assert cost.between(predictions[2], target, torch.ones(4).bool()).item() == pytest.approx(1 / 3)
+
+
+def test_words_keep_their_strings():
+    task = string_task([[[("a", "X"), ("b", "Y"), ("c", "Z")]] * 20])
+    for part in task.parts.values():
+        pairs = set(zip(part.inputs[:, 0, 0].tolist(), part.tags[:, 0].tolist(), strict=True))
+        assert len(pairs) == 3
 
 
 def test_rare_strings_are_cut_to_the_longest_in_training():
