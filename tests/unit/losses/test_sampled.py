@@ -233,23 +233,20 @@ def test_a_proposal_that_leaves_the_classes_is_noticed() -> None:
         sampled(leaves(), proposal=Careless())
 
 
-class Same(Uniform):
-    """Returns one class again and again, and two classes with a gap between them, as views."""
+class EverySecond(Uniform):
+    """Returns classes with a gap between them, as a view. What is in the gap is a class, too."""
 
     def sample(self, size, num_classes, like, generator):  # type: ignore[no-untyped-def]
-        if size[-1] == 2:
-            return torch.tensor([[4, 99, 1, 99]])[:, ::2]
-        return torch.tensor([[3]]).expand(size)
+        return torch.randint(num_classes, (size[0], 2 * size[1]), generator=generator)[:, ::2]
 
 
 @every_form
-@pytest.mark.parametrize("num_samples", (2, 4096))
-def test_candidates_may_be_a_view(form: Form, num_samples: int) -> None:
+def test_candidates_may_be_a_view(form: Form) -> None:
     results = []
-    for backend in ("auto", "reference"):
+    for backend in ("compiled", "reference"):
         given = leaves()
-        loss = sampled(given, form=form, proposal=Same(), num_samples=num_samples, backend=backend)
-        results.append([loss, *torch.autograd.grad(loss, given)])
+        loss = sampled(given, form=form, proposal=EverySecond(), backend=backend)
+        results.append([loss.detach(), *torch.autograd.grad(loss, given)])
     close(results[0], results[1])
 
 
