@@ -79,4 +79,6 @@ def _update(
             tl.store(second + offset, v.to(second.dtype.element_ty), mask=inside)
             tl.store(parameter + offset, p.to(parameter.dtype.element_ty), mask=inside)
         if HAS_DECAY:
+            # Other warps may still have to read the previous number.
+            tl.debug_barrier()
             tl.store(last_step + row, number)
