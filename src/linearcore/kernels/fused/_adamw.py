@@ -37,7 +37,7 @@ def sparse_adamw(
     )  # fmt: skip
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["count", "number"])
 def _update(
     parameter, first, second, last_step, index, place, values, count, columns, number, log_decay, log_decay_rest, beta1,
     beta2, rate, correction, eps, HAS_DECAY: tl.constexpr, BLOCK: tl.constexpr, REPEATS: tl.constexpr,  # noqa: N803
