@@ -16,7 +16,7 @@ from linearcore.runtime import package_version
 
 #: Examples in the help text, by command.
 _EXAMPLES = {
-    "demo": "linearcore demo                                     compare losses on digits with label noise",
+    "demo": "linearcore demo                                     time taggers, and train with wrong labels",
     "suspects": "linearcore suspects FILE.csv --label COLUMN         find rows whose label looks wrong",
     "certify": "linearcore certify --form centered --classes 5      check the guarantees of a loss",
     "reproduce": "linearcore reproduce --list                         list the paper's experiments",
@@ -27,7 +27,13 @@ _PAPER_COMMANDS = ("demo", "reproduce")
 _PAPER_ADVICE = "run pip install linearcore-paper, or pip install -e paper in a clone"
 
 # No rich markup, because help is also read in logs and pipes. Only bugs of the library print a traceback.
-app = typer.Typer(name="linearcore", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(
+    name="linearcore",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"max_content_width": 120},  # Examples are up to 118 wide. A narrower terminal counts.
+)
 #: Commands that cannot be run, with the error message.
 _missing = {name: f"`linearcore {name}` is part of linearcore-paper; {_PAPER_ADVICE}" for name in _PAPER_COMMANDS}
 for _entry in entry_points(group="linearcore.commands"):

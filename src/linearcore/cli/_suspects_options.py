@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from linearcore.cleaning import LOSSES, MEASURES, MODELS
+from linearcore.cleaning import ADDED_COLUMNS, LOSSES, MODELS
 
 #: Number of rows of the HTML page, if --top is not greater.
 PAGE_ROWS = 100
@@ -22,7 +22,7 @@ Out = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Write the table with rank, suspicion and suggested label. Parquet if named .parquet, otherwise CSV, "
+        help=f"Write all rows with the new columns {', '.join(ADDED_COLUMNS)}. Parquet if named .parquet, otherwise CSV, "
         "compressed if named .gz, .xz or .bz2.",
     ),
 ]
@@ -42,22 +42,33 @@ Model = Annotated[
         metavar="NAME",
         help="auto, "
         + "; ".join(f"{name} ({model.description})" for name, model in MODELS.items())
-        + ". auto: linear for text; otherwise ensemble, or network if there are many rows and classes.",
+        + ". auto: linear for text, network if rows × classes > 1.5 million, otherwise ensemble.",
     ),
 ]
 Loss = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help=f"Training loss of the network, one of {', '.join(LOSSES)}; gce by default. robust needs at least three "
-        "classes. Definitions: docs/wrong-labels.md; lc-*: docs/which-loss.md.",
+        help=f"Training loss of the network: {', '.join(LOSSES)}. Default: gce. lc is the same as lc-logodds. "
+        "robust needs at least three classes. Definitions: linearcore.losses.baselines, linearcore.robust_loss, and "
+        "linearcore.multiclass_loss for lc.",
     ),
 ]
-Measure = Annotated[str, typer.Option(metavar="NAME", help=f"Measure of suspicion: {' or '.join(MEASURES)}.")]
-Folds = Annotated[int, typer.Option(metavar="N", help="Number of cross-validation folds.")]
-Epochs = Annotated[int | None, typer.Option(metavar="N", help="Number of training epochs of the network; 30 by default.")]
-LearningRate = Annotated[
-    float | None, typer.Option(metavar="NUMBER", help="Learning rate of the network; 0.003 by default.")
+Measure = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="Measure of suspicion: margin (best other score minus score of the given label) or log_odds (log-odds against "
+        "the given label).",
+    ),
 ]
+Folds = Annotated[int, typer.Option(metavar="N", help="Number of cross-validation folds.")]
+Epochs = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", help="Number of training epochs of the network; the scores of the best epoch are used. Default: 30."
+    ),
+]
+LearningRate = Annotated[float | None, typer.Option(metavar="NUMBER", help="Learning rate of the network. Default: 0.003.")]
 Seed = Annotated[int, typer.Option(metavar="N", help="Random seed.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -31,12 +31,13 @@ _FILE_WIDTH = 100_000
 
 
 def evaluate(
-    model: Annotated[Path, typer.Argument(help=MODEL)],
-    file: Annotated[str, typer.Argument(help=f"Tagged sentences. {FILE}")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help=MODEL)],
+    file: Annotated[str, typer.Argument(metavar="FILE", help=f"Tagged sentences. {FILE}")],
     tag: Annotated[
         str | None,
         typer.Option(
-            help="Columns to compare, or key in JSON lines. Default: as in training. Of joint tags, one column is enough."
+            help="Columns to compare, or key in JSON lines. Default: as in training. For joint tags such as "
+            "upos+feats you may give one column."
         ),
     ] = None,
     device: Annotated[str, typer.Option(help=DEVICE)] = "cpu",
@@ -53,9 +54,11 @@ def evaluate(
 
     Prints accuracy (also for known and unknown words separately, and for every column of joint tags such as upos+feats),
     precision and recall of each feature and each tag, the most frequent confusions, and precision and recall of entities
-    for BIO tags. "universal feats" is UFeats of CoNLL-18's evaluation. With --decode-for, a table compares the tags with the
-    best score and those with the least expected cost, and the other tables are of the latter. In JSON these are
-    under "decode_for", and "decoding" names the tags of both.
+    for BIO tags. "universal feats" is UFeats of CoNLL-18's evaluation.
+
+    With --decode-for, one table compares decoding by score with decoding by expected cost. All other tables are about the
+    tags with the least expected cost. In JSON the key "decode_for" has the evaluation of these tags. Each evaluation names
+    its decoding under "decoding".
 
     \b
     Examples

@@ -17,7 +17,7 @@ _HUGGING_FACE = "hugging-face"
 
 
 def export(
-    model: Annotated[Path, typer.Argument(help=MODEL)],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help=MODEL)],
     out: Annotated[
         Path,
         typer.Option(
@@ -33,8 +33,8 @@ def export(
     """Write a tagger for use without linearcore or in Hugging Face pipelines.
 
     With onnx and torch the model is one graph that includes decoding and takes batches of any size and length. MODEL.json
-    has the words and tags, and MODEL.py tags text with the graph. The command checks that the tags are those of the tagger
-    and prints the time for one sentence.
+    has the words and tags, and MODEL.py tags text with the graph. The command runs the exported graph, checks that it
+    predicts the same tags as the tagger, and prints the time for one sentence.
 
     \b
     Examples

@@ -11,11 +11,14 @@ from linearcore.tagging.readers import FORMATS
 
 FILE = "May be compressed (.xz, .gz, .zip); - is standard input."
 FORMAT = f"File format: {', '.join(FORMATS)}."
-COMMENTS = "Whether a line of a column file that starts with `# ` and has all columns is a comment. Default: refuse it."
+COMMENTS = (
+    "Column files: treat lines that start with `# ` as comments or as tokens. Default: as comments, but raise an error if "
+    "such a line has as many columns as a token."
+)
 DEVICE = "Torch device, for example cpu or cuda:1."
 CHECK_IDS = "Require consecutive CoNLL-U ids."
 MODEL = "Folder written by `tag train`."
-DECODE_FOR = f"Metric that the tags are chosen for: {', '.join(COST_NAMES)}. Slower. Default: the best score."
+DECODE_FOR = f"Minimum Bayes risk decoding for this metric: {', '.join(COST_NAMES)}. Slower. Default: by score."
 TEMPERATURE = "With --decode-for: temperature of the model's distribution. Default: 1."
 CANDIDATES = "With --decode-for: number of best tag sequences to choose from. Default: 16."
 

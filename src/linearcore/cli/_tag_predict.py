@@ -38,14 +38,16 @@ _MARGIN = "Also write the score of the best tags minus that of the second-best: 
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help=MODEL)],
-    file: Annotated[str, typer.Argument(help=f"File to tag. {FILE}")] = "-",
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help=MODEL)],
+    file: Annotated[str, typer.Argument(metavar="FILE", help=f"File to tag. {FILE}")] = "-",
     tag: Annotated[
         str | None,
-        typer.Option(help="Column for the tags, or key in JSON lines. Default: as in training; in another format, last."),
+        typer.Option(
+            help="Column for the tags, or key in JSON lines. Default: as in training, or last if the format is another one."
+        ),
     ] = None,
     device: Annotated[str, typer.Option(help=DEVICE)] = "cpu",
-    format: Annotated[str, typer.Option(help=f"{FORMAT} auto requires the format of training.")] = "auto",
+    format: Annotated[str, typer.Option(help=f"{FORMAT} auto: accept only the format of the training files.")] = "auto",
     output_format: Annotated[
         str,
         typer.Option(help=f"Output format: {', '.join(OUTPUT_FORMATS)}. same writes columns for text and raw."),

@@ -1,4 +1,4 @@
-"""Losses that are sums over the competitors, from scores in chunks of classes, with the gradients of the projection."""
+"""Loss and gradients of a linear layer for sums over competitors (`pairwise`, `centered`), in chunks of classes."""
 
 import math
 from dataclasses import dataclass
@@ -31,11 +31,12 @@ def class_chunk_losses(
     needs_grad: tuple[bool, bool, bool],
     chunk_bytes: int,
 ) -> tuple[Tensor, Gradients]:
-    """Returns the losses (N,) of hard labels for a form with a `class_reference`, and the gradients of the projection.
+    """Returns the losses (N,) of hard labels for a form with a `class_reference`, and the gradients of the linear layer.
 
-    The reference, the score of the label or the mean score, is computed first. Then every chunk of classes takes three
-    matrix products and one pass over its scores, which replaces them by their gradient. What is missing in a row of the
-    gradient, whose sum is 0, is the gradient of the reference; it is added at the end.
+    The reference score, which is the score of the label or the mean score, is computed first. Then every chunk of classes
+    takes three matrix products and one pass over its scores, which replaces them by their gradient. Each row of the gradient
+    sums to 0. The chunks give all entries except that of the reference score, which is minus the sum of the others; it is
+    added at the end. (Elsewhere `reference` is the reference implementation of a loss.)
 
     Args:
         form, surrogate: define the loss.
@@ -51,7 +52,7 @@ def class_chunk_losses(
         MaskedScoresError: on a CPU, if a score is −inf although its bias is not, and the number of masked classes matters.
             On other devices loss and gradients are then NaN.
     """
-    sweep = _Sweep.start(form, surrogate, projection, index, label_scores, margin, grad_output)
+    accumulator = _ChunkAccumulator.start(form, surrogate, projection, index, label_scores, margin, grad_output)
     rows, num_classes = len(index), len(projection.weight)
     step = _classes_per_chunk(projection, chunk_bytes)
     buffer = projection.hidden.new_empty(rows * step)
@@ -59,12 +60,12 @@ def class_chunk_losses(
     for classes in slices(num_classes, step):
         scores = buffer[: rows * (classes.stop - classes.start)].view(rows, -1)
         projection.scores(slice(None), classes, scores)
-        sweep.visit(scores, classes.start)
+        accumulator.add(scores, classes.start)
         _add_chunk(gradients, projection, scores, classes)
     del buffer, scores  # Freed before the gradients are finished.
-    losses = sweep.losses()
+    losses = accumulator.losses()
     if grad_output is not None:
-        gradients = sweep.add_reference(gradients)
+        gradients = accumulator.add_reference(gradients)
     return losses, gradients
 
 
@@ -98,8 +99,8 @@ def _add_chunk(gradients: Gradients, projection: Projection, scores: Tensor, cla
 
 
 @dataclass(frozen=True)
-class _Sweep:
-    """What is known about every row before the first chunk, and sums over the chunks so far.
+class _ChunkAccumulator:
+    """Constants of every row, and running sums over chunks of classes.
 
     Attributes:
         reference: (N,) score of the label, or mean score, minus the margin of the label.
@@ -107,9 +108,10 @@ class _Sweep:
         weight_sum: sum of the rows of the weight that are not masked; only for the mean score.
         divisor: (N,) number of competitors, for a mean; None for a sum.
         scale: (N,) gradient of the sum over competitors, or None.
-        offset: (N,) about the mean of −φ' over all classes: what it is if all margins are in the core; None for 0. It is
-            subtracted from −φ'. Otherwise the gradient of `centered` would be a small difference of large sums.
-        sums: (3, P, N) losses, row sums of the gradient, numbers of masked classes.
+        offset: (N,) value of −φ' in the core, times competitors / classes; None for 0. It is subtracted from −φ' to avoid
+            cancellation in the gradient of `centered`.
+        sums: (3, P, N) losses, row sums of the gradient, numbers of masked classes. P: number of partial sums of the fused
+            kernel, otherwise 1.
     """
 
     form: Form
@@ -128,7 +130,7 @@ class _Sweep:
     def start(
         cls, form: Form, surrogate: Surrogate, projection: Projection, index: Tensor, label_scores: Tensor,
         margin: Tensor | None, grad_output: Tensor | None,
-    ) -> "_Sweep":  # fmt: skip
+    ) -> "_ChunkAccumulator":  # fmt: skip
         hidden, weight, bias = projection
         is_masked = label_scores.new_zeros(1) if bias is None else bias == -math.inf
         num_masked = is_masked.sum().to(label_scores.dtype)
@@ -149,7 +151,7 @@ class _Sweep:
         reference = reference if margin is None else reference - margin
         return cls(form, surrogate, projection, index, reference, num_masked, weight_sum, divisor, scale, offset, sums)
 
-    def visit(self, scores: Tensor, first: int) -> None:
+    def add(self, scores: Tensor, first: int) -> None:
         """Adds a chunk of scores (N, K), and replaces them by their gradient if there is a `scale`."""
         fused, identity = fused_kernels_for(scores), self.surrogate.kernel_identity
         if fused is not None and identity is not None:
@@ -159,9 +161,9 @@ class _Sweep:
             )  # fmt: skip
             return
         for rows in row_blocks(scores, scores.shape[1]):
-            self._visit_rows(scores[rows], self.index[rows] - first, rows)
+            self._add_block(scores[rows], self.index[rows] - first, rows)
 
-    def _visit_rows(self, scores: Tensor, label: Tensor, rows: slice) -> None:
+    def _add_block(self, scores: Tensor, label: Tensor, rows: slice) -> None:
         reference = self.reference[rows].unsqueeze(-1).clamp(min=torch.finfo(self.reference.dtype).min)
         has_masked = not is_on_host(scores) or bool((scores == -math.inf).any())
         is_masked = scores == -math.inf if has_masked else None
@@ -218,14 +220,14 @@ class _Sweep:
             grad_hidden = grad_hidden.addr_(share, self.weight_sum).to(hidden.dtype)
         is_unmasked = None if bias is None else (bias != -math.inf).to(weight.dtype)
         if grad_weight is not None:
-            states = torch.mv(hidden.to(share.dtype).t(), share)
+            weighted_hidden = torch.mv(hidden.to(share.dtype).t(), share)
             fused = fused_kernels_for(weight)
             if fused is not None:
-                fused.add_to_rows(grad_weight, states, is_unmasked)
+                fused.add_to_rows(grad_weight, weighted_hidden, is_unmasked)
             elif is_unmasked is None:
-                grad_weight += states.to(weight.dtype)
+                grad_weight += weighted_hidden.to(weight.dtype)
             else:
-                grad_weight.addcmul_(is_unmasked.unsqueeze(-1), states.to(weight.dtype).unsqueeze(0))
+                grad_weight.addcmul_(is_unmasked.unsqueeze(-1), weighted_hidden.to(weight.dtype).unsqueeze(0))
         if grad_bias is not None and bias is not None and is_unmasked is not None:
             grad_bias = (grad_bias + is_unmasked.to(share.dtype) * share.sum()).to(bias.dtype)
         return Gradients(grad_hidden, grad_weight, grad_bias)
@@ -257,7 +259,7 @@ def _add_labels(gradients: Gradients, projection: Projection, index: Tensor, fac
         if grad_hidden is not None:
             grad_hidden = fused.add_to_hidden(grad_hidden, weight, index, factor, hidden.dtype)
         if grad_weight is not None:
-            # Rows without gradient, for example ignored ones, are left out: they all have label 0.
+            # Ignored rows have label 0 and factor 0. Leaving them out avoids many atomic additions to row 0.
             labels = index.masked_fill(factor == 0, len(weight))
             fused.add_to_weight(grad_weight, grad_bias, hidden, labels, factor)
         elif grad_bias is not None:
@@ -286,7 +288,8 @@ def _add_rows(grad_weight: Tensor, hidden: Tensor, index: Tensor, factor: Tensor
     is_new = torch.cat([ordered.new_ones(1), (ordered[1:] != ordered[:-1]).to(ordered.dtype)])
     group = is_new.cumsum(0) - 1
     sums = torch.zeros_like(rows).index_add_(0, group, rows[order])
-    labels = torch.zeros_like(index).scatter_(0, group, ordered)  # Groups that do not exist add 0 to class 0.
+    # `labels` and `sums` have N rows. Those beyond the number of groups are 0, and add 0 to class 0.
+    labels = torch.zeros_like(index).scatter_(0, group, ordered)
     grad_weight.index_add_(0, labels, sums.to(grad_weight.dtype))
 
 

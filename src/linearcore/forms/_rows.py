@@ -28,6 +28,8 @@ from linearcore.surrogates import Surrogate
 if TYPE_CHECKING:
     from linearcore.forms._base import Form
 
+#: Number of tensors in `Labels.tensors`, the first of the tensors that are saved with the scores.
+_NUM_LABEL_TENSORS = 4
 #: Per-row tensors, each (N,) or (N, 1), that the forward pass saves for the backward pass.
 SavedTensors: TypeAlias = tuple[Tensor, ...]
 
@@ -42,8 +44,8 @@ def row_losses(form: "Form", surrogate: Surrogate, scores: Tensor, labels: Label
         backend: "reference", "eager", "compiled" or "fused", the result of `kernels.resolve_backend`.
 
     Time O(N·C) with hard labels; O(N·C²) with soft labels if `form.soft_is_quadratic(labels)`. Temporary memory: with
-    "reference" a few tensors of size N×C, or N×C×C if the time is O(N·C²); with "eager" one block, and the gradient in the
-    backward pass; with "fused" the latter alone; with "compiled" the gradient, which is computed in the forward pass.
+    "reference" a few tensors of size N×C, or N×C×C if the time is O(N·C²); with "eager" one block, and in the backward pass
+    the gradient; with "fused" only the gradient; with "compiled" the gradient, which is computed in the forward pass.
     """
     if backend == "reference":
         return reference_rows(form, surrogate, scores, labels)
@@ -66,7 +68,7 @@ def row_losses(form: "Form", surrogate: Surrogate, scores: Tensor, labels: Label
 
 
 def _compiled_rows(form: "Form", surrogate: Surrogate, scores: Tensor, labels: Labels) -> Tensor | None:
-    """Returns the losses (N,), or None for values that the compiled kernels leave to "eager"."""
+    """Returns the losses (N,), or None for values that the C kernels leave to "eager"."""
     code = form.loss_code(surrogate)
     if code is None:
         return None
@@ -81,18 +83,18 @@ def _compiled_rows(form: "Form", surrogate: Surrogate, scores: Tensor, labels: L
 
 
 def can_compile_rows(form: "Form", surrogate: Surrogate, scores: Tensor, labels: Labels) -> bool:
-    """Whether `row_losses` supports the backend "compiled" for these arguments."""
+    """Whether `row_losses` supports the backend "compiled" (C kernels) for these arguments."""
     is_supported = labels.margin is None and scores.dtype != torch.bfloat16
     return is_supported and form.loss_code(surrogate) is not None and can_compile(scores)
 
 
 def can_fuse_rows(form: "Form", surrogate: Surrogate, labels: Labels) -> bool:
-    """Whether there are fused kernels for this loss."""
+    """Whether there are fused (Triton) kernels for this loss."""
     return labels.is_hard and (form.can_fuse or form.loss_code(surrogate) is not None)
 
 
 def can_trace_rows(form: "Form", surrogate: Surrogate, scores: Tensor, labels: Labels) -> bool:
-    """Whether torch.compile, which runs now, can call fused kernels for these arguments."""
+    """Whether a function that torch.compile is tracing can call the fused kernels for these arguments."""
     return labels.is_hard and can_trace_fused(scores) and form.loss_code(surrogate) is not None
 
 
@@ -141,14 +143,15 @@ class BlockedRowLosses(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
         scores, *tensors = ctx.saved_tensors
-        labels, saved = Labels.from_tensors(tensors[:4], ctx.smoothing), tensors[4:]
+        labels = Labels.from_tensors(tensors[:_NUM_LABEL_TENSORS], ctx.smoothing)
+        saved = tensors[_NUM_LABEL_TENSORS:]
         form, surrogate, fused_kernels = ctx.config
         if torch.is_grad_enabled():
             losses = reference_rows(form, surrogate, scores, labels)
             (gradient,) = torch.autograd.grad(losses, scores, grad_output, create_graph=True)
         else:
             gradient = _gradient(form, surrogate, fused_kernels, scores, labels, saved, grad_output.unsqueeze(-1))
-        return gradient, None, None, None, None, None, None, None, None
+        return gradient, None, None, None, None, *(None,) * _NUM_LABEL_TENSORS
 
 
 def _concatenate(tensors: Sequence[Tensor]) -> Tensor:

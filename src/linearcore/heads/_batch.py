@@ -105,9 +105,9 @@ def _checked_batch(
     """Returns the batch with a `kernels.fused.Layout`; checks its facts with one synchronisation, if any."""
     is_full = False
     if check_values or is_on_host(emissions):
-        has_masked, first_is_masked, is_wrong = layout.facts.cpu().any(1).tolist()
+        has_masked, first_is_masked, is_out_of_range = layout.facts.cpu().any(1).tolist()
         is_full = not has_masked
-        flags = {"first is masked": check_values and first_is_masked, "out of range": tags is not None and is_wrong}
+        flags = {"first is masked": check_values and first_is_masked, "out of range": tags is not None and is_out_of_range}
         _check_flags(flags, num_tags, tags, unmasked, strict=strict)
     sites = Sites(layout.mask, layout.previous, layout.following, is_full)
     if tags is None:

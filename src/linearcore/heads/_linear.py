@@ -16,7 +16,7 @@ from linearcore.heads._arguments import check_reduction
 from linearcore.heads._batch import Batch, check_shapes
 from linearcore.heads._sampled import Edges, Neighbours, unpack_projection
 from linearcore.kernels import slices
-from linearcore.losses import autocasted, check_chunk_bytes, default_chunk, pull_back, scale_gradient
+from linearcore.losses import autocasted, check_chunk_bytes, default_chunk, linear_vjp, scale_gradient
 from linearcore.structures import Sites
 
 #: Tensors as large as the emissions that the loss of a chunk has at a time.
@@ -135,7 +135,7 @@ class _Chunks:
             for some in slices(len(values), self.step):
                 values[some] = self.losses(states[:, some], weight, bias, some)
             return self.finish(values), gradients
-        grad_output = pull_back(self.finish, values, upstream)
+        grad_output = linear_vjp(self.finish, values, upstream)
         gradients = [
             torch.zeros_like(tensor) if tensor is not None and is_needed else None
             for tensor, is_needed in zip(inputs, needs_grad, strict=True)

@@ -227,7 +227,7 @@ class LinearCoreChain(SampledChain):
             loss + weight · φ(h(y) − log Σ_{y'} ℓ(y', y) exp h(y'))        y': the k best sequences
 
         Each candidate y' is weighted by its cost ℓ(y', y), so the true sequence, with cost 0, has no weight. This is the
-        form `logodds` with costs as weights. No bound for the metric is known. `docs/structured-outputs.md` has measurements.
+        form `logodds` with costs as weights. No bound for the metric is known. Measurements: `docs/structured-outputs.md`.
 
         Args:
             emissions, tags, mask, reduction: as in `loss`. "token_mean" divides both terms by the number of tags.
@@ -304,7 +304,7 @@ class LinearCoreChain(SampledChain):
 
     @property
     def _code(self) -> LossCode | None:
-        """The loss for the kernels; None if they do not implement it. Computed once for each pair of form and surrogate."""
+        """Identifies the loss for the kernels; None if they do not implement it. Cached for each form and surrogate."""
         form, surrogate, code = self._known_code
         if form is not self.form or surrogate is not self.surrogate:
             has_tensors = len(tensor_attributes(self.form, self.surrogate)) > 0

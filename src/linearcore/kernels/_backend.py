@@ -2,7 +2,7 @@
 
 reference   torch operations: the definition, supports all kinds of differentiation
 eager       rows in blocks, with a custom backward pass
-compiled    C on a CPU; falls back to eager for infinite and NaN scores
+compiled    C on a CPU, not torch.compile; falls back to eager for infinite and NaN scores
 fused       Triton kernels
 """
 
@@ -39,8 +39,8 @@ def resolve_backend(
         scores: inputs that every backend differentiates.
         others: inputs that only the reference differentiates.
         can_fuse: whether the loss has fused kernels.
-        can_trace: whether the fused kernels are operators that torch.compile, which runs now, can call.
-        can_compile: whether the compiled kernels support the loss and the scores.
+        can_trace: whether a function that torch.compile is tracing can call the fused kernels.
+        can_compile: whether the C kernels support the loss and the scores.
 
     Raises:
         ValueError: if the backend is unknown or does not support these inputs.

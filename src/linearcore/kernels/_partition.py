@@ -216,9 +216,9 @@ def _with_exact_values(
     """
     ctx.kernels = fused_kernels_for(emissions)
     messages = ctx.kernels.exact_messages(emissions, tuple(chain), mask, is_exact, values)
-    is_wrong = ~is_exact.view(-1, 1)
+    is_inexact = ~is_exact.view(-1, 1)
     for part, value in ((state.a, 0.0), (state.b, 0.0), (state.z, 1.0), (state.norm, 1.0)):
-        part.masked_fill_(is_wrong, value)
+        part.masked_fill_(is_inexact, value)
     ctx.save_for_backward(emissions, *chain, mask, *state, is_exact, *messages)
     return values
 

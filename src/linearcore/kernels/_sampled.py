@@ -1,9 +1,11 @@
-"""Losses of rows with sampled candidate classes that all rows share, without tensors of the size of the classes.
+"""Losses of rows with sampled candidate classes that all rows share, without tensors whose size grows with their number.
 
-    s[n, k] = hidden[n] · weight[c_k] + bias[c_k],       and for the rows of a chain
-            + sources[before_n] · targets[c_k] + targets[after_n] · sources[c_k],    start[c_k], end[c_k] at the ends
+    s[n, k] = hidden[n] · weight[c_k] + bias[c_k]
 
-The score of the label of a row is the same with the label in place of c_k. The loss of a row is a form over these scores.
+In a chain the scores of transitions are added: sources[before_n] · targets[c_k], or start[c_k] at a first position, and
+targets[after_n] · sources[c_k], or end[c_k] at a last position. The score of the label is computed by the same formula with
+c_k = label. The loss of a row is a form over these scores. A *table* is a parameter with one row or entry per class: weight,
+bias, start, end, sources or targets.
 """
 
 from collections.abc import Callable
@@ -30,7 +32,7 @@ def sampled_rows(
 
     Args:
         hidden: (N, H).
-        rows: labels, candidates and tables.
+        rows: labels, candidates and tables (`SampledRows`).
         kernels: `kernels.fused` or `kernels.compiled`: `gather_rows`, `row_losses`, `score_gradient`, `table_gradients`.
         reference: the same losses with plain autograd, for second derivatives.
         sparse: sparse gradients for all tables.
@@ -83,10 +85,11 @@ class _SampledRows(torch.autograd.Function):
         rows, kernels, reference, sparse, dtype = ctx.options
         needs = ctx.needs_input_grad[:7]
         if torch.is_grad_enabled():
-            given = [tensor for tensor in inputs if tensor is not None]
-            needed = [need for need, tensor in zip(needs, inputs, strict=True) if tensor is not None]
-            found = iter(compute_gradients(reference(*inputs), given, grad_output, needed, create_graph=True))
-            return *(None if tensor is None else next(found) for tensor in inputs), *(None,) * 5
+            present = [tensor for tensor in inputs if tensor is not None]
+            needs_grad = [need for need, tensor in zip(needs, inputs, strict=True) if tensor is not None]
+            results = compute_gradients(reference(*inputs), present, grad_output, needs_grad, create_graph=True)
+            remaining = iter(results)
+            return *(None if tensor is None else next(remaining) for tensor in inputs), *(None,) * 5
         scores, unary_scores, stats, *parts = ctx.saved_tensors[10:]
         gathered = Gathered(*parts)
         gradient, edge_gradient, sums = kernels.score_gradient(
@@ -99,9 +102,9 @@ class _SampledRows(torch.autograd.Function):
 
 
 def _products(gradient: Tensor, edge_gradient: Tensor, gathered: Gathered, width: int) -> tuple[Tensor, Tensor]:
-    """Returns the gradients of `gathered.rows` and `gathered.candidate_rows` by the scores of the candidates.
+    """Back-propagates the gradient of the candidates' scores to `gathered.rows` and `gathered.candidate_rows`.
 
-    The first `width` columns, of the hidden states, have `gradient`, the others `edge_gradient`.
+    The first `width` columns, the hidden states, use `gradient`; the others, the transitions, use `edge_gradient`.
     """
     rows, candidates = gathered.rows, gathered.candidate_rows
     if edge_gradient is gradient:
@@ -123,12 +126,12 @@ def _as_tensors(
         values += [(own, gradients.vectors[1]), (own, gradients.vectors[2])]
         edges = (None, None) if gradients.edges is None else gradients.edges
         values += [(index[1:], edges[1]), (index[:1], edges[0])]
-    found: list[Tensor | None] = [gradients.hidden, *(None,) * 6]
-    for place, (where, part) in enumerate(values, 1):
+    results: list[Tensor | None] = [gradients.hidden, *(None,) * 6]
+    for place, (rows, part) in enumerate(values, 1):
         table = inputs[place]
         if needs[place] and table is not None and part is not None:
-            found[place] = _table_gradient(table, where, part, sparse=sparse)
-    return found
+            results[place] = _table_gradient(table, rows, part, sparse=sparse)
+    return results
 
 
 def _table_gradient(table: Tensor, index: Tensor, values: Tensor, *, sparse: bool) -> Tensor:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from linearcore.forms import FORMS, Centered, Form, LogOdds, Pairwise
 from linearcore.losses._binary import binary_loss
 from linearcore.losses._linear import autocasted, check_chunk_bytes, default_chunk, linear_multiclass_loss, linear_row_loss
-from linearcore.losses._linear_chunks import pull_back, scale_gradient
+from linearcore.losses._linear_chunks import linear_vjp, scale_gradient
 from linearcore.losses._modules import BinaryLinearCoreLoss, LinearCoreLoss, RobustLinearCoreLoss
 from linearcore.losses._multiclass import DEFAULT_SURROGATE, check_form, check_surrogate, multiclass_loss
 from linearcore.losses._robust import robust_loss
@@ -54,9 +54,9 @@ __all__ = [
     "effective_sample_size",
     "linear_multiclass_loss",
     "linear_row_loss",
+    "linear_vjp",
     "multiclass_loss",
     "product_dtype",
-    "pull_back",
     "robust_loss",
     "sampled_multiclass_estimate",
     "sampled_multiclass_loss",

@@ -102,11 +102,11 @@ def linear_multiclass_loss(
     )
     layer = flat, linear_weight, linear_bias
     can_fuse = target.dim() == 1 and label_smoothing == 0 and form.loss_code(surrogate) is not None
-    if not takes_chunks(*layer, others, backend, chunk_bytes, can_fuse=can_fuse):
+    if not should_chunk(*layer, others, backend, chunk_bytes, can_fuse=can_fuse):
         loss = reference(*layer, backend)
         return loss.reshape(lead) if reduction == "none" else loss
     layer = autocasted(*layer)
-    rows = to_rows(layer[0].new_zeros(()).expand(len(flat), len(linear_weight)), target, ignore_index)
+    rows = to_rows(_shape_only(layer[0], len(linear_weight)), target, ignore_index)
     labels = _labels(rows, weight, class_margin, label_smoothing)
     if validate:
         _validate(rows, labels, target, weight, sample_weight, layer)
@@ -147,34 +147,38 @@ def linear_row_loss(
         return finish(form_losses(form, surrogate, F.linear(hidden, weight, bias), labels, backend))
 
     others = tensor_attributes(form, surrogate)
-    if not takes_chunks(*layer, others, "auto", chunk_bytes, can_fuse=form.loss_code(surrogate) is not None):
+    if not should_chunk(*layer, others, "auto", chunk_bytes, can_fuse=form.loss_code(surrogate) is not None):
         return composed(*layer, "auto")
     hidden, weight, bias = autocasted(*layer)
-    stand_in = hidden.new_zeros(()).expand(len(hidden), len(weight))
-    rows = Rows(stand_in, index, None, None, None, stand_in.shape[:1])
+    rows = Rows(_shape_only(hidden, len(weight)), index, None, None, None, hidden.shape[:1])
     chunk_bytes = chunk_bytes or default_chunk(hidden)
     loss = LinearLoss(form, surrogate, "auto", rows, labels, finish, is_scalar, composed, chunk_bytes)
     return loss(hidden, weight, bias)
 
 
-def takes_chunks(
+def _shape_only(hidden: Tensor, num_classes: int) -> Tensor:
+    """Returns a tensor with the shape of the scores (N, C) that stores one number; checks of rows need only the shape."""
+    return hidden.new_zeros(()).expand(len(hidden), num_classes)
+
+
+def should_chunk(
     hidden: Tensor, weight: Tensor, bias: Tensor | None, others: Sequence[Tensor | None], backend: str,
     chunk_bytes: int | None, *, can_fuse: bool,
 ) -> bool:  # fmt: skip
-    """Whether to compute in chunks of at most `chunk_bytes`, and not through `reference`, which has all scores at once.
+    """Returns True if the loss is computed in chunks of scores, False if from all scores at once.
 
     Args:
         hidden, weight, bias: the linear layer and its input (N, H).
-        others: inputs that only the reference differentiates.
-        backend: the choice of the user.
-        chunk_bytes: the size of a chunk, or None for the default.
+        others: tensors that only the reference implementation can differentiate.
+        backend: argument of the public function.
+        chunk_bytes: size of a chunk; None: the default.
         can_fuse: whether the fused kernels implement the loss.
     """
     tensors = [hidden, weight] if bias is None else [hidden, weight, bias]
     check_chunk_bytes(chunk_bytes)
     if is_traced():
         return False
-    # Whether compiled kernels support a chunk is known when it is computed.
+    # Support of the C kernels is checked for each chunk later. Here an explicit "compiled" is always accepted.
     if resolve_backend(backend, tensors, others, can_fuse=can_fuse, can_compile=backend == "compiled") == "reference":
         return False
     # All scores and their gradient in one chunk need fewer calls.
@@ -268,10 +272,10 @@ def _validate(
     """The checks of `multiclass_loss` with `validate`; scores are computed in chunks of rows, once more."""
     validate_target(target, rows)
     _check_weights(weight, sample_weight)
-    hidden, weights, bias = (None if tensor is None else tensor.detach() for tensor in layer)
-    assert hidden is not None and weights is not None
-    for chunk in slices(len(hidden), default_chunk(hidden) // (hidden.element_size() * len(weights))):
-        scores = F.linear(hidden[chunk], weights, bias)
+    hidden, linear_weight, bias = (None if tensor is None else tensor.detach() for tensor in layer)
+    assert hidden is not None and linear_weight is not None
+    for chunk in slices(len(hidden), default_chunk(hidden) // (hidden.element_size() * len(linear_weight))):
+        scores = F.linear(hidden[chunk], linear_weight, bias)
         try:
             check_finite(scores, target[chunk], rows_of_chunk(rows, scores, chunk), labels.rows(chunk))
         except ValueError as error:

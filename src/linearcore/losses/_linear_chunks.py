@@ -1,4 +1,4 @@
-"""Losses of hidden · weightᵀ + bias in chunks, so that the score matrix never exists, and autograd for them."""
+"""The loss of a linear layer, hidden · weightᵀ + bias, in chunks of scores, as an autograd function."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -17,8 +17,8 @@ from linearcore.losses._multiclass import form_losses
 from linearcore.losses._targets import Rows
 from linearcore.surrogates import Surrogate
 
-#: Number of rows from which compiled kernels take chunks of rows on a CPU: adding up the gradient of the weight, as large as
-#: the weight, would take longer with fewer.
+#: Smallest number of rows in a chunk for which C kernels are used on a CPU. With fewer rows, adding the gradient (C, H) of
+#: the weight once per chunk would take most of the time.
 FEWEST_ROWS = 64
 #: Default size of a chunk of scores in bytes: 167 rows on a CPU with 100,000 classes.
 CHUNK_BYTES, DEVICE_CHUNK_BYTES = 2**27, 2**29
@@ -59,21 +59,21 @@ class LinearLoss:
         """Returns the result and the gradients of the projection, for the gradient `upstream` of the result (None: 1)."""
         grad_output = None
         if needs_grad is not None:
-            rows = projection.hidden.new_zeros(len(projection.hidden), dtype=projection.dtype)
-            grad_output = pull_back(self.finish, rows, upstream)
+            losses_like = projection.hidden.new_zeros(len(projection.hidden), dtype=projection.dtype)
+            grad_output = linear_vjp(self.finish, losses_like, upstream)
         if self._takes_class_chunks(projection):
             try:
                 losses, gradients = self._class_chunks(projection, needs_grad, grad_output)
                 return self.finish(losses), gradients
             except MaskedScoresError:
-                pass
+                pass  # A score is −inf although its bias is not: only whole rows tell the number of competitors.
         losses, gradients = self._row_chunks(projection, needs_grad, grad_output)
         return self.finish(losses), gradients
 
     def _takes_class_chunks(self, projection: Projection) -> bool:
         if self.form.class_reference is None or not self.labels.is_hard or self.backend == "compiled":
             return False
-        # Compiled kernels need whole rows. They are faster than chunks of classes, unless products of few rows are slow.
+        # C kernels need whole rows. They are used unless a chunk would have fewer than `FEWEST_ROWS` rows.
         is_compiled = self.backend == "auto" and can_compile_rows(self.form, self.surrogate, projection.hidden, self.labels)
         is_compiled = is_compiled and fused_kernels_for(projection.hidden) is None
         return not is_compiled or self._rows_per_chunk(projection) < min(FEWEST_ROWS, len(projection.hidden))
@@ -84,14 +84,14 @@ class LinearLoss:
         assert self.labels.index is not None
         index = self.labels.index.contiguous()
         label_scores = projection.label_scores(index)
-        marks = _Marks.of(label_scores, self.rows, slice(None))
-        grad_output = None if grad_output is None else marks.fill(grad_output, 0.0)
+        invalid = _InvalidRows.of(label_scores, self.rows, slice(None))
+        grad_output = None if grad_output is None else invalid.fill(grad_output, 0.0)
         margin = None if self.labels.margin is None else self.labels.margin.to(label_scores.dtype)[index]
         losses, gradients = class_chunk_losses(
             self.form, self.surrogate, projection, index, label_scores, margin, grad_output,
             needs_grad or (False, False, False), self.chunk_bytes,
         )  # fmt: skip
-        return marks.fill(losses, math.inf), gradients
+        return invalid.fill(losses, math.inf), gradients
 
     def _rows_per_chunk(self, projection: Projection) -> int:
         # Scores and their gradient; the fused kernel overwrites the scores.
@@ -111,8 +111,8 @@ class LinearLoss:
         self, projection: Projection, needs_grad: tuple[bool, bool, bool] | None, grad_output: Tensor | None
     ) -> tuple[Tensor, Gradients]:
         hidden, weight, _ = projection
-        row_step = self._rows_per_chunk(projection)
-        row_step = -(-len(hidden) // -(-len(hidden) // row_step))  # Chunks of about the same size.
+        num_chunks = math.ceil(len(hidden) / self._rows_per_chunk(projection))
+        row_step = math.ceil(len(hidden) / num_chunks)  # Chunks of about the same size.
         buffer = hidden.new_empty(row_step, len(weight))
         losses = hidden.new_empty(len(hidden), dtype=projection.dtype)
         gradients = _empty_gradients(projection, needs_grad)
@@ -153,50 +153,55 @@ class LinearLoss:
         fused, identity, index = fused_kernels_for(scores), self.surrogate.kernel_identity, labels.index
         assert fused is not None and identity is not None and index is not None
         label_scores = scores.gather(-1, index.unsqueeze(-1)).to(torch.float32)
-        marks = _Marks.of(label_scores.squeeze(-1), self.rows, rows)
-        grad_output = None if grad_output is None else marks.fill(grad_output, 0.0)
+        invalid = _InvalidRows.of(label_scores.squeeze(-1), self.rows, rows)
+        grad_output = None if grad_output is None else invalid.fill(grad_output, 0.0)
         margin = labels.label_margin(label_scores)
         reference = label_scores if margin is None else label_scores - margin
         losses = fused.log_odds_losses(scores, index.contiguous(), reference.squeeze(-1), grad_output, identity)
-        return marks.fill(losses, math.inf), None if grad_output is None else scores
+        return invalid.fill(losses, math.inf), None if grad_output is None else scores
 
 
-class _Marks(NamedTuple):
-    """Rows whose label is masked out, or wrong: out of range, or with a score of +inf. As in `batch_loss`; None: no row."""
+class _InvalidRows(NamedTuple):
+    """Masks (N,) of rows with an infinite or NaN loss, as in `batch_loss`; None if there are none.
+
+    Attributes:
+        is_masked: the label is masked out; the loss is inf.
+        is_invalid: the label is out of range or has score +inf; the loss is NaN.
+    """
 
     is_masked: Tensor | None
-    is_wrong: Tensor | None
+    is_invalid: Tensor | None
 
     @classmethod
-    def of(cls, label_scores: Tensor, rows: Rows, chunk: slice) -> "_Marks":
-        """Returns the marks of a chunk of rows with the scores (N,) of its labels."""
+    def of(cls, label_scores: Tensor, rows: Rows, chunk: slice) -> "_InvalidRows":
+        """Returns the masks of a chunk of rows, from the scores (N,) of its labels."""
         if rows.is_counted is not None:
             label_scores = label_scores.masked_fill(~rows.is_counted[chunk], 0.0)
         if is_on_host(label_scores) and not bool(label_scores.isinf().any()):
             return cls(None, None)
-        is_wrong = label_scores == math.inf
+        is_invalid = label_scores == math.inf
         if rows.is_out_of_range is not None:
-            is_wrong = is_wrong | rows.is_out_of_range[chunk]
-        return cls(label_scores == -math.inf, is_wrong)
+            is_invalid = is_invalid | rows.is_out_of_range[chunk]
+        return cls(label_scores == -math.inf, is_invalid)
 
     def fill(self, values: Tensor, number: float) -> Tensor:
-        """Returns values (N,) with `number` for masked labels, and NaN for wrong ones."""
-        if self.is_masked is None or self.is_wrong is None:
+        """Returns values (N,) with `number` for masked labels, and NaN for invalid ones."""
+        if self.is_masked is None or self.is_invalid is None:
             return values
-        return values.masked_fill(self.is_masked, number).masked_fill_(self.is_wrong, math.nan)
+        return values.masked_fill(self.is_masked, number).masked_fill_(self.is_invalid, math.nan)
 
 
 def rows_of_chunk(rows: Rows, scores: Tensor, chunk: slice) -> Rows:
     """Returns a chunk of rows, with its scores."""
-    index, is_counted, is_wrong, probability = (
+    index, is_counted, is_out_of_range, probability = (
         None if part is None else part[chunk]
         for part in (rows.index, rows.is_counted, rows.is_out_of_range, rows.probability)
     )
-    return Rows(scores, index, is_counted, is_wrong, probability, scores.shape[:1])
+    return Rows(scores, index, is_counted, is_out_of_range, probability, scores.shape[:1])
 
 
-def pull_back(function: Callable[[Tensor], Tensor], like: Tensor, upstream: Tensor | None) -> Tensor:
-    """Returns the gradient of a linear function of a tensor like `like`, for the gradient `upstream` of its result."""
+def linear_vjp(function: Callable[[Tensor], Tensor], like: Tensor, upstream: Tensor | None) -> Tensor:
+    """Returns the vector-Jacobian product of a linear function at a tensor like `like`; `upstream` None stands for 1."""
     with torch.enable_grad():
         leaf = torch.zeros_like(like).requires_grad_()
         value = function(leaf)
@@ -234,9 +239,9 @@ class _ChunkedLoss(torch.autograd.Function):
     def forward(
         ctx: Any, loss: LinearLoss, hidden: Tensor, weight: Tensor, bias: Tensor | None, *labels: Tensor | None
     ) -> Tensor:
-        # In float16 a gradient may underflow before it is multiplied by the factor of a GradScaler: computed in `backward`.
-        is_early = loss.is_scalar and hidden.dtype != torch.float16 and any(ctx.needs_input_grad[1:4])
-        needs_grad = ctx.needs_input_grad[1:4] if is_early else None
+        # float16 gradients could underflow here. They are computed in `backward`, where GradScaler has scaled grad_output.
+        computes_gradients = loss.is_scalar and hidden.dtype != torch.float16 and any(ctx.needs_input_grad[1:4])
+        needs_grad = ctx.needs_input_grad[1:4] if computes_gradients else None
         ctx.loss, ctx.gradients = loss, None
         ctx.save_for_backward(hidden, weight, bias, *labels)
         with torch.autocast(hidden.device.type, enabled=False):

@@ -1,7 +1,8 @@
 """Generators of synthetic label noise, and readers of human label noise.
 
 A noise model is called a *law* in the code. It takes clean labels, a noise rate and a seed; `instance_dependent` also takes
-features, and `boundary` class probabilities. It returns `NoisyLabels`: the labels, the rate, the transition counts, the law and a hash.
+features, and `boundary` class probabilities. It returns `NoisyLabels`: the labels, the rate, the transition counts, the law
+and a hash.
 
 | law | probability of a wrong label | distribution of the wrong label |
 |---|---|---|

@@ -60,7 +60,7 @@ class LinearCore(Surrogate):
         object.__setattr__(self, "tau", positive("tau", self.tau, "pass the end of the linear core, for example 1.0"))
         one_of("sides", self.sides, (1, 2), "1: linear for all u ≤ tau; 2: tails on both sides")
         object.__setattr__(self, "sides", int(self.sides))
-        sharpness = positive("sharpness", self.sharpness, "pass the curvature factor of the tail, for example 1.0")
+        sharpness = positive("sharpness", self.sharpness, "pass the factor of the curvature of the tail, for example 1.0")
         object.__setattr__(self, "sharpness", sharpness)
         # Stored, because every call of a loss reads it.
         object.__setattr__(self, "_identity", self._make_identity())

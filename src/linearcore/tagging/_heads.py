@@ -124,12 +124,13 @@ class HeadSettings:
     Attributes:
         loss: "lc" (`LinearCoreChain`), "crf" (`ChainCRF`), "ssvm" (`ChainSSVM`), or "ce" (token cross-entropy, no chain).
         rank: rank of the transitions; 0, the default, is a full matrix.
-        unary: weight in [0, 1) of the emission-only loss, as in `LinearCoreChain` ("lc" only); the default is 0.
-        sharpness: curvature factor of the surrogate's tail, as in `LinearCore` ("lc" only); the default is 1.
+        unary: weight in [0, 1) of a second loss on the emissions alone, as in `LinearCoreChain` ("lc" only); the default
+            is 0.
+        sharpness: factor of the curvature of the surrogate's tail, as in `LinearCore` ("lc" only); the default is 1.
         beam: beam width of the decoder; 0 is exact search. The default is exact search for up to `MAX_EXACT_TAGS` tags.
         constraints: enforce tag sequences in training and decoding: "bio", "bioes" or "bmes", given by the names of the
             tags, or rules such as "forbid O I-PER", one per line, each with a line end; the default is no constraints.
-        cost: train for this cost of whole sequences too, with `LinearCoreChain.candidate_loss` and its defaults: one of
+        cost: add a loss term for this metric on whole sequences, `LinearCoreChain.candidate_loss` with its defaults: one of
             `linearcore.structures.COST_NAMES` ("lc" only). It has no effect on decoding. The default is `loss` alone.
 
     Raises:
@@ -145,11 +146,12 @@ class HeadSettings:
         lambda value: {"rank": value or None},
     )
     unary: float | None = _option(
-        f"With lc: weight in [0, 1) of the emission-only loss. Default: 0; with at least {MANY_TAGS} tags, 0.5.",
+        "With lc: weight in [0, 1) of a second loss on the emissions alone. "
+        f"Default: 0; with at least {MANY_TAGS} tags, 0.5.",
         check_fraction,
     )
     sharpness: float | None = _option(
-        f"With lc: curvature factor of the surrogate's tail. Default: 1; with at least {MANY_TAGS} tags, 4.",
+        f"With lc: factor of the curvature of the surrogate's tail. Default: 1; with at least {MANY_TAGS} tags, 4.",
         lambda name, value: positive(name, value, "for example 4"),
         lambda value: {"surrogate": LinearCore(sharpness=value)},
     )
@@ -162,7 +164,7 @@ class HeadSettings:
         f"Tag sequences to enforce: {', '.join(SCHEMES)}, or lines of rules.", check_constraints, lambda value: {}
     )
     cost: str | None = _option(
-        f"With lc: train for this cost of whole sentences, too: {', '.join(COST_NAMES)}. Slow with hundreds of tags.",
+        f"With lc: add a loss term for this metric on whole sentences: {', '.join(COST_NAMES)}. Slow with hundreds of tags.",
         lambda name, value: one_of(name, value, COST_NAMES),
         lambda value: {},
     )

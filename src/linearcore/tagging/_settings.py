@@ -55,7 +55,7 @@ class Training(HeadSettings):
             "bilstm", or the encoder of `continue_from`.
         characters: use prefix, suffix and shape features (BiLSTM only); the default is True.
         embedding, hidden, layers, dropout: options of `linearcore.tagging.encoders.BiLSTM`, refused by a transformer.
-        inflate: pad the tag set to this size with tags that never occur, for benchmarks; None adds none.
+        inflate: for benchmarks only: add tags that never occur, up to this number of tags; None adds none.
         epochs: maximum number of epochs.
         patience: stop after this number of epochs without a better validation accuracy.
         lr: peak learning rate; the default None is 0.003 for a BiLSTM and 0.0001 for a transformer. The learning rate
@@ -66,7 +66,7 @@ class Training(HeadSettings):
         optimizer: "adam" (AdamW), or "sgd" with momentum 0.9.
         weight_decay: weight decay.
         clip: maximum norm of the gradient.
-        batch_tokens: batch size in words, padding included.
+        batch_tokens: words per batch, padding included.
         precision: "fp32", "bf16" (autocast; weights stay in float32), or "auto", which is bf16 on GPUs that support it.
         seed: random seed.
         compiled: use torch.compile for the loss ("lc" and "ce" only). Compilation takes time before the first steps and is
@@ -77,8 +77,8 @@ class Training(HeadSettings):
             is 100,000.
         compose: compute the scores of `upos+feats` tags as sums over their parts, so tags that do not occur in the training
             data can be predicted.
-        unseen_tags: with `compose`, number of tags that are added although they do not occur, the most probable ones; the
-            default None is the number of tags that occur.
+        unseen_tags: with `compose`, number of the most probable combinations that are not in the training data, which are
+            added to the tag set; the default None is the number of tags in the training data.
         continue_from: folder of a trained tagger whose weights, words and tags training starts with. Options of the encoder
             and of the head are those of this tagger.
     """
@@ -89,14 +89,16 @@ class Training(HeadSettings):
     encoder: str | None = setting(
         None, "bilstm, or transformer:PATH with a local folder or a name on the Hugging Face hub. Default: bilstm."
     )
-    characters: bool | None = setting(None, "Use prefix, suffix and shape features (BiLSTM). Default: use them.")
+    characters: bool | None = setting(
+        None, "Use prefix, suffix and shape features (BiLSTM); this is not a character model. Default: use them."
+    )
     embedding: int | None = setting(None, f"Size of the word embeddings (BiLSTM). Default: {BiLSTM.settings['embedding']}.")
     hidden: int | None = setting(None, f"Hidden units per direction (BiLSTM). Default: {BiLSTM.settings['hidden']}.")
     layers: int | None = setting(None, f"Number of layers (BiLSTM). Default: {BiLSTM.settings['layers']}.")
     dropout: float | None = setting(
         None, f"Dropout of embeddings and hidden states (BiLSTM). Default: {BiLSTM.settings['dropout']}."
     )
-    inflate: int | None = setting(None, "Pad the tag set to this number of tags, for benchmarks.")
+    inflate: int | None = setting(None, "For benchmarks only: add tags that never occur, up to this number of tags.")
     epochs: int | None = setting(None, f"Maximum number of epochs. Default: {_describe('epochs')}, more for fewer words.")
     patience: int | None = setting(
         None, "Stop after this number of epochs without a better validation accuracy. Default: 4, more for fewer words."
@@ -112,7 +114,7 @@ class Training(HeadSettings):
     weight_decay: float = setting(0.01, "Weight decay.")
     clip: float = setting(5.0, "Maximum norm of the gradient.")
     batch_tokens: int | None = setting(
-        None, f"Batch size in words. Default: a 50th of the training words, {_describe('batch_tokens')}."
+        None, f"Words per batch. Default: training words / 50, but within {_describe('batch_tokens')}."
     )
     precision: str = setting("auto", "fp32, bf16, or auto (bf16 on a GPU that supports it).")
     seed: int = setting(0, "Random seed.")
@@ -127,10 +129,14 @@ class Training(HeadSettings):
         False, "Compose upos+feats tags from parts, so tags that do not occur in the training data can be predicted."
     )
     unseen_tags: int | None = setting(
-        None, "With --compose: number of tags that do not occur to add. Default: the number of tags that occur."
+        None,
+        "With --compose: number of combinations not seen in training to add to the tag set. Default: the number of tags in "
+        "the training data.",
     )
     continue_from: str | None = setting(
-        None, "Folder of a trained tagger to start from. Its options are kept, and its words and tags; new ones are added."
+        None,
+        "Folder of a trained tagger to continue training. Its options of encoder and head are kept. Its words and tags are "
+        "kept, and those of --train are added.",
     )
 
     def __post_init__(self) -> None:

@@ -35,7 +35,8 @@ class Tagger:
         vocabulary: words and tags of the training sentences.
         columns: the tag columns of a file, in the syntax of `--tag`.
         metadata: training settings and results, as JSON values.
-        layout: the format of the training files; None infers it from `columns`: CoNLL-U for its column names, else columns.
+        layout: the file format of the training files. None: CoNLL-U if `columns` are CoNLL-U column names, otherwise column
+            files with one token per line.
 
     Example:
         >>> from linearcore.tagging.encoders import BiLSTM

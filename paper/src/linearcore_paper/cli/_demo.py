@@ -19,11 +19,11 @@ def demo(
     epochs: Annotated[int, typer.Option(help="Training epochs.")] = 30,
     tags: Annotated[str, typer.Option(help="Numbers of tags, comma-separated; at most 2000.")] = "10,30,100,300,1000",
     seconds: Annotated[float, typer.Option(help="Seconds to spend on timing training steps.")] = 30.0,
-    seed: Annotated[int, typer.Option(help="The first seed.")] = 0,
+    seed: Annotated[int, typer.Option(help="First seed; the other seeds follow it.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder for the figure and the results.")] = Path("linearcore-demo"),
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
-    """Measure training times with many tags, and train on digits with wrong labels.
+    """Time taggers, and train with wrong labels.
 
     The first part times one training step of pytorch-crf, ChainCRF, LinearCoreChain and token cross-entropy for several
     numbers of tags. The second part trains the same small network with cross-entropy, generalized cross-entropy (GCE) and

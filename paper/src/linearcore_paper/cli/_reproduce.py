@@ -22,7 +22,7 @@ def reproduce(
         bool, typer.Option("--list", help="List experiments with run time, required data, and results in OUT.")
     ] = False,
     scale: Annotated[str, typer.Option(help="smoke (seconds) or paper (full size; hours on a GPU).")] = "smoke",
-    seed: Annotated[int, typer.Option(help="The first seed.")] = 0,
+    seed: Annotated[int, typer.Option(help="First seed; the other seeds follow it.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder for results and figures.")] = Path("linearcore-reproduce"),
     device: Annotated[str, typer.Option(help="Torch device for training, for example cuda or cuda:1.")] = "cpu",
     data: Annotated[Path | None, typer.Option(help="Folder with datasets, for experiments that need one.")] = None,
@@ -38,16 +38,16 @@ def reproduce(
         int,
         typer.Option(
             metavar="N",
-            help="Number of parallel processes. Useful if several small runs share a GPU, best with CUDA MPS. Timing runs "
-            "and short parts always run one at a time.",
+            help="Number of parallel processes. Useful if several small runs share a GPU, best with CUDA MPS. Parts that "
+            "measure time, and short parts, are never run in parallel.",
         ),
     ] = 1,
     report: Annotated[
         bool,
         typer.Option(
             "--report",
-            help="Write one HTML report. It shows the results in OUT, and the package's records where OUT has no run at "
-            "paper scale.",
+            help="Write one HTML report. For each experiment it shows the run at paper scale in OUT or, if there is none, "
+            "the results that come with the package.",
         ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -58,9 +58,10 @@ def reproduce(
     part, and one for the conclusion) and a figure as SVG and PNG to OUT/NAME. Run the same command again to resume an
     interrupted run.
 
-    Finished long runs with the same settings are reused. A checkout contains the finished runs of the paper: with --scale
-    paper --out paper/src/linearcore_paper/experiments nothing is trained. Dataset hashes are still verified, so --data is
-    required. Scale paper needs a checkout without uncommitted changes, because results name the commit that made them.
+    Parts that are finished in OUT with the same settings are not run again; --fresh runs them again. To draw the paper's
+    figures without training, run with --scale paper --out paper/src/linearcore_paper/experiments in a checkout, which
+    contains the finished runs. --data is still required there, because the hashes of the datasets are verified. Scale paper
+    needs a checkout without uncommitted changes, because results name the commit that made them.
 
     \b
     Examples

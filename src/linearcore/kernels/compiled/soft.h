@@ -1,4 +1,4 @@
-/* Rows of a loss with a weight for each class, in REAL. Included once for each.
+/* Losses for probability targets: a row has a weight for each class. Included twice, with REAL = float and REAL = double.
 
    A row has n scores s and weights w. The functions return its loss and write its gradient g; they may overwrite s.
    `buffer` has 3 · PADDED(n) numbers. */
@@ -24,8 +24,10 @@ typedef struct {
 
 /* Σ w_v φ(m_v) over v ≠ top, with m_v = s_v − log Σ_{u≠v} exp(s_u) and s relative to the largest score.
 
-   Given e_v = exp(s_v − second) with e_top = 0, and `rest`, the sum of ratio · e_v. Replaces s_v by c_v = −w_v φ'(m_v), and
-   writes a_v = c_v / (1 + rest − ratio · e_v), whose sum is the share; both are 0 for the top. */
+   `top` is the index of the largest score, `second` the second-largest score, and ratio = exp(second − largest score).
+   e_v = exp(s_v − second) with e_top = 0, and rest = Σ_v ratio · e_v. So all = 1 + rest − ratio · e_v is the sum of
+   exp(s_u) over u ≠ v. Replaces s_v by slope = −w_v φ'(m_v), and writes share[v] = slope / all; both are 0 for v = top.
+   The result has the loss and the sum of share[v]. */
 INLINE NAME(sums)
     NAME(log_odds_base)(const int base, const NAME(phi) * phi, REAL *s, const REAL *w, const REAL *e, REAL *share, int32_t n,
                         int32_t top, REAL ratio, REAL rest) {
@@ -56,7 +58,8 @@ INLINE NAME(sums)
     BY_BASE(log_odds_base, phi, s, w, e, share, n, top, ratio, rest)
 }
 
-/* Σ_y w_y φ(s_y − logsumexp_{v≠y} s_v). The largest score is treated apart: a difference to the sum would cancel. */
+/* Σ_y w_y φ(s_y − logsumexp_{v≠y} s_v). For the class with the largest score,
+   the logsumexp over the others is computed directly: subtracting the score from the full sum would lose precision. */
 INLINE REAL NAME(log_odds)(const arguments *a, const NAME(phi) * phi, REAL *s, const REAL *w, int32_t n, REAL *g,
                            REAL *buffer) {
     REAL *e = buffer, *share = buffer + PADDED(n);

@@ -140,14 +140,14 @@ def _kernel(
         if IS_HARD:
             label = t.to(tl.int64)
             is_positive = label != 0
-            is_wrong = (label != 0) & (label != 1)
+            is_invalid = (label != 0) & (label != 1)
             margin = tl.where(is_positive, h, -h)
             loss, slope = surrogate(margin, 0.0, tau, width, sharpness, tail_scale, factor, parameter_1, parameter_2, BASE)
             slope = tl.where(is_positive, -slope, slope)
         else:
             p = t.to(tl.float32)
             # `_TOLERANCE` of losses/_binary.py. Not in the range is NaN as well.
-            is_wrong = ((p >= -0.01) & (p <= 1.01)) == 0
+            is_invalid = ((p >= -0.01) & (p <= 1.01)) == 0
             value_1, slope_1 = surrogate(h, 0.0, tau, width, sharpness, tail_scale, factor, parameter_1, parameter_2, BASE)
             value_0, slope_0 = surrogate(-h, 0.0, tau, width, sharpness, tail_scale, factor, parameter_1, parameter_2, BASE)
             # 0 · inf is 0.
@@ -155,7 +155,7 @@ def _kernel(
             slope = tl.where(p == 1.0, 0.0, (1.0 - p) * slope_0) - tl.where(p == 0.0, 0.0, p * slope_1)
         if HAS_LOSS:
             # Infinite scores have no finite loss either.
-            loss = tl.where(is_wrong, float("nan"), loss + h * 0.0)
+            loss = tl.where(is_invalid, float("nan"), loss + h * 0.0)
             if IS_UNREDUCED:
                 tl.store(losses + place, loss.to(losses.dtype.element_ty), mask=mask)
             else:
@@ -165,7 +165,7 @@ def _kernel(
             if HAS_UPSTREAM:
                 weight *= tl.load(upstream + (place if IS_UNREDUCED else place * 0), mask=mask, other=0.0).to(tl.float32)
             slope = tl.where(weight == 0.0, 0.0, slope * weight)
-            slope = tl.where(is_wrong, float("nan"), slope)
+            slope = tl.where(is_invalid, float("nan"), slope)
             tl.store(gradient + place, slope.to(gradient.dtype.element_ty), mask=mask)
     if HAS_LOSS and not IS_UNREDUCED:
         tl.store(losses + program, (tl.sum(sums, 0) * scale).to(losses.dtype.element_ty))

@@ -145,10 +145,10 @@ def rows_kernel(
         )  # fmt: skip
         is_label_masked = label_score == -float("inf")
         # A score of +inf or NaN, or no score.
-        is_wrong = is_counted & ((label_score == float("inf")) | (label_score != label_score))
+        is_invalid = is_counted & ((label_score == float("inf")) | (label_score != label_score))
         if HAS_LOSS:
             loss = tl.where(is_label_masked, float("inf"), loss * scale)
-            loss = tl.where(is_wrong, float("nan"), loss)
+            loss = tl.where(is_invalid, float("nan"), loss)
             loss = tl.where(is_counted, loss, 0.0)
             if REDUCTION == NONE:
                 tl.store(losses + row, loss.to(losses.dtype.element_ty), mask=is_row)
@@ -160,7 +160,7 @@ def rows_kernel(
             weight = tl.zeros((ROWS,), tl.float32) + scale * factor_of_rows
             if HAS_UPSTREAM:
                 weight *= tl.load(upstream + row * upstream_stride, mask=is_row, other=0.0).to(tl.float32)
-            weight = tl.where(is_wrong, float("nan"), weight)
+            weight = tl.where(is_invalid, float("nan"), weight)
             is_zero = (weight == 0.0) | is_label_masked | (label == ignore_index)
             slopes = tl.where(is_zero[:, None], 0.0, slopes * weight[:, None])
             tl.store(

@@ -1,7 +1,17 @@
-"""Dense losses of rows that do not fit into registers: each program runs over its row once to three times.
+"""Dense losses of rows that do not fit into registers: each Triton program makes one to three passes over a row.
 
 `pairwise` needs one pass for loss and gradient, because competitors are independent once the score of the label is known.
-`logodds` needs two and `centered` three; every second pass goes backwards, from what is still in the cache.
+`logodds` needs two and `centered` three. The second pass runs from the end of the row to its start, so that it begins with
+data that is still in the L2 cache.
+
+Names: `base` points to a row of scores and `to` to its gradient; BASE is the base function of the surrogate; `weight` is the
+upstream gradient of a row; 1.4426950408889634 is log2(e). `first`, `second` and `third` are the statistics of a row that the
+forward pass saves. With HAS_LOSS they are computed, otherwise they are inputs:
+
+    form       first                 second                         third
+    logodds    largest other score   Σ exp(s − first), competitors
+    pairwise   Σ −φ'                 number of competitors
+    centered   mean score            Σ −φ'                          number of unmasked classes
 """
 
 import triton
@@ -13,7 +23,7 @@ from linearcore.kernels.fused._surrogate import lane_sums, surrogate, surrogate_
 
 @triton.jit
 def _places(REPEATS: tl.constexpr, LANES: tl.constexpr, WIDTH: tl.constexpr):  # noqa: N803
-    """Returns the places (REPEATS, LANES, WIDTH) in a tile. The numbers of a lane are in one thread."""
+    """Returns the offsets (REPEATS, LANES, WIDTH) of a tile. The numbers of a lane are in one thread."""
     rows = tl.arange(0, REPEATS)[:, None, None] * LANES + tl.arange(0, LANES)[None, :, None]
     return rows * WIDTH + tl.arange(0, WIDTH)[None, None, :]
 
@@ -102,8 +112,8 @@ def _rescale(to, ratio, num_classes, REPEATS: tl.constexpr, LANES: tl.constexpr,
 
 
 @triton.jit
-def _log_sum(base, label, num_classes, REPEATS: tl.constexpr, LANES: tl.constexpr, WIDTH: tl.constexpr):  # noqa: N803
-    """Returns the largest score of the competitors and Σ exp(s − largest)."""
+def _max_and_sum_exp(base, label, num_classes, REPEATS: tl.constexpr, LANES: tl.constexpr, WIDTH: tl.constexpr):  # noqa: N803
+    """Returns the largest score of the competitors and Σ exp(s − largest) over them."""
     size: tl.constexpr = REPEATS * LANES * WIDTH
     places = _places(REPEATS, LANES, WIDTH)
     largest = tl.full((LANES,), LOWEST, tl.float32)
@@ -199,12 +209,12 @@ def _log_odds_row(
     BASE: tl.constexpr, HAS_LOSS: tl.constexpr, HAS_GRADIENT: tl.constexpr,  # noqa: N803
     REPEATS: tl.constexpr, LANES: tl.constexpr, WIDTH: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
-    """Returns the loss, the gradient of the label's score, and the largest other score and the sum of `_log_sum`.
+    """Returns the loss, the gradient of the label's score, and the largest other score and the sum of `_max_and_sum_exp`.
 
     Writes the gradient of the other scores. Without `HAS_LOSS` the last two are inputs.
     """
     if HAS_LOSS:
-        first, second = _log_sum(base, label, num_classes, REPEATS, LANES, WIDTH)
+        first, second = _max_and_sum_exp(base, label, num_classes, REPEATS, LANES, WIDTH)
     margin = (label_score - first) - tl.log(second) - label_margin
     loss, slope = surrogate(margin, 0.0, tau, width, sharpness, tail_scale, factor, parameter_1, parameter_2, BASE)
     slope *= weight
@@ -336,7 +346,7 @@ def stream_kernel(
     HAS_LOSS: tl.constexpr, HAS_GRADIENT: tl.constexpr, HAS_STATISTICS: tl.constexpr,  # noqa: N803
     REPEATS: tl.constexpr, LANES: tl.constexpr, WIDTH: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
-    """Losses, or the share of each program in their sum or mean, and upstream · gradient.
+    """Writes the losses, or each program's part of their sum or mean, and the gradient times `upstream`.
 
     With `HAS_STATISTICS` the forward pass writes three numbers per row, and a backward pass without `HAS_LOSS` reads them.
     """
@@ -358,8 +368,8 @@ def stream_kernel(
         row_weight = scale * factor_of_rows
         if HAS_UPSTREAM:
             row_weight *= tl.load(upstream + row * upstream_stride).to(tl.float32)
-        is_wrong = (label_score == float("inf")) | (label_score != label_score)
-        row_weight = tl.where(is_wrong, float("nan"), row_weight)
+        is_invalid = (label_score == float("inf")) | (label_score != label_score)
+        row_weight = tl.where(is_invalid, float("nan"), row_weight)
         loss = tl.where(is_counted, float("inf"), 0.0)
         is_active = is_counted & (label_score != -float("inf"))
         if not HAS_LOSS:
@@ -379,7 +389,7 @@ def stream_kernel(
                 # Another thread wrote to the place of the label before.
                 tl.debug_barrier()
                 tl.store(to + label, label_gradient.to(to.dtype.element_ty), mask=is_valid)
-            loss = tl.where(is_wrong, float("nan"), loss * scale)
+            loss = tl.where(is_invalid, float("nan"), loss * scale)
         elif HAS_GRADIENT:
             _store_zeros(to, num_classes, REPEATS, LANES, WIDTH)
         if HAS_LOSS:

@@ -67,7 +67,7 @@ def _layout(
     previous = tl.full((BLOCK,), -1, tl.int32)
     following = tl.zeros((BLOCK,), tl.int32) + length
     has_masked = tl.zeros((SEARCHED,), tl.int32)
-    is_wrong = tl.zeros((SEARCHED,), tl.int32)
+    is_invalid = tl.zeros((SEARCHED,), tl.int32)
     is_bad_start = tl.zeros((SEARCHED,), tl.int32)
     for first in range(0, length, SEARCHED):
         other = first + tl.arange(0, SEARCHED)
@@ -78,7 +78,7 @@ def _layout(
         following = tl.minimum(following, tl.min(tl.where(is_after, other[None, :], length), 1))
         has_masked |= ((other < length) & (is_on == 0)).to(tl.int32)
         is_bad_start |= ((other == 0) & (is_on == 0) & (tag != IGNORED)).to(tl.int32)
-        is_wrong |= (is_on & ((tag < 0) | (tag >= num_tags))).to(tl.int32)
+        is_invalid |= (is_on & ((tag < 0) | (tag >= num_tags))).to(tl.int32)
     tag, is_on = unmasked_tags(tags, time_stride, mask, mask_time_stride, t, length, HAS_MASK)
     site = t.to(tl.int64) * batch + chain
     size = tl.full((), 0, tl.int64) + length * batch
@@ -89,7 +89,7 @@ def _layout(
     if tl.program_id(1) == 0:
         tl.store(facts + chain, tl.max(has_masked, 0) != 0)
         tl.store(facts + batch + chain, tl.max(is_bad_start, 0) != 0)
-        tl.store(facts + 2 * batch + chain, tl.max(is_wrong, 0) != 0)
+        tl.store(facts + 2 * batch + chain, tl.max(is_invalid, 0) != 0)
 
 
 _launch_layout = Launcher(_layout)

@@ -215,7 +215,7 @@ def _losses(
     t, chain = position(row, length, batch, IS_BATCH_FIRST)
     tag = tl.arange(0, BLOCK)
     is_tag = tag < num_tags
-    own, old, new, is_wrong, is_bad_start = find_neighbours(
+    own, old, new, is_invalid, is_bad_start = find_neighbours(
         tags + chain * tag_chain_stride, tag_time_stride, mask + chain * mask_chain_stride, mask_time_stride, t, length,
         num_tags, HAS_MASK,
     )  # fmt: skip
@@ -247,7 +247,7 @@ def _losses(
             loss = (1.0 - unary) * loss + unary * unary_loss
             row_gradient *= 1.0 - unary
             row_total = row_gradient + unary * unary_gradient
-        if is_wrong != 0:
+        if is_invalid != 0:
             loss *= float("nan")
             row_gradient *= float("nan")
             row_total *= float("nan")

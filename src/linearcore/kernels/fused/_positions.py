@@ -81,7 +81,7 @@ def find_neighbours(tags, time_stride, mask, mask_stride, t, length, num_tags, H
     previous = tl.full((), -1, tl.int32)
     following = tl.zeros((), tl.int32) + length
     own = tl.full((), -1, tl.int32)
-    is_wrong = tl.zeros((), tl.int32)
+    is_invalid = tl.zeros((), tl.int32)
     is_bad_start = tl.zeros((), tl.int32)
     for first in range(0, length, SEARCHED):
         other = first + tl.arange(0, SEARCHED)
@@ -90,7 +90,7 @@ def find_neighbours(tags, time_stride, mask, mask_stride, t, length, num_tags, H
         following = tl.minimum(following, tl.min(tl.where(is_on & (other > t), other, length), 0))
         inside = tl.minimum(tl.maximum(tag, 0), num_tags - 1).to(tl.int32)
         own = tl.maximum(own, tl.max(tl.where(is_on & (other == t), inside, -1), 0))
-        is_wrong |= tl.max((is_on & ((tag < 0) | (tag >= num_tags))).to(tl.int32), 0)
+        is_invalid |= tl.max((is_on & ((tag < 0) | (tag >= num_tags))).to(tl.int32), 0)
         is_bad_start |= tl.max(((other == 0) & (is_on == 0) & (tag != IGNORED)).to(tl.int32), 0)
     old = tl.full((), 0, tl.int32) + num_tags
     new = tl.full((), 0, tl.int32) + num_tags
@@ -100,4 +100,4 @@ def find_neighbours(tags, time_stride, mask, mask_stride, t, length, num_tags, H
     if following < length:
         tag = tl.load(tags + following.to(tl.int64) * time_stride)
         new = tl.minimum(tl.maximum(tag, 0), num_tags - 1).to(tl.int32)
-    return own, old, new, is_wrong, is_bad_start
+    return own, old, new, is_invalid, is_bad_start

@@ -183,23 +183,23 @@ def _losses(
     )  # fmt: skip
     given = tl.load(target + row)
     is_counted = given != ignore_index
-    is_wrong = is_counted & ((given < 0) | (given >= num_classes))
+    is_invalid = is_counted & ((given < 0) | (given >= num_classes))
     if HAS_UNARY:
         unary_loss, unary_center, unary_share, unary_derivative = _finish(
             unary_label, unary_top, unary_total, unary_slopes, scale,
             tau, span, sharpness, tail_scale, factor, parameter_1, parameter_2, BASE, FORM,
         )  # fmt: skip
         loss = (1.0 - unary) * loss + unary * unary_loss
-        _store_stats(stats + 3 * size, row, size, unary_center, unary_share, unary_derivative, is_counted, is_wrong)
-    _store_stats(stats, row, size, center, share, derivative, is_counted, is_wrong)
-    tl.store(losses + row, tl.where(is_counted, tl.where(is_wrong, float("nan"), loss), 0.0))
+        _store_stats(stats + 3 * size, row, size, unary_center, unary_share, unary_derivative, is_counted, is_invalid)
+    _store_stats(stats, row, size, center, share, derivative, is_counted, is_invalid)
+    tl.store(losses + row, tl.where(is_counted, tl.where(is_invalid, float("nan"), loss), 0.0))
 
 
 @triton.jit
-def _store_stats(stats, row, size, center, share, derivative, is_counted, is_wrong):
+def _store_stats(stats, row, size, center, share, derivative, is_counted, is_invalid):
     nan = float("nan")
-    share = tl.where(is_counted, tl.where(is_wrong, nan, share), 0.0)
-    derivative = tl.where(is_counted, tl.where(is_wrong, nan, derivative), 0.0)
+    share = tl.where(is_counted, tl.where(is_invalid, nan, share), 0.0)
+    derivative = tl.where(is_counted, tl.where(is_invalid, nan, derivative), 0.0)
     tl.store(stats + row, center)
     tl.store(stats + size + row, share)
     tl.store(stats + 2 * size + row, derivative)
