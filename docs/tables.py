@@ -432,50 +432,83 @@ _LOSSES = {"ce": "cross-entropy", "smoothed": "label smoothing 0.1", "gce": "GCE
            "wide": "LC wide core, `NormedScores`", "gce-normed": "GCE, `NormedScores`"}  # fmt: skip
 
 
-#: Fewest data sets of a column; an incomplete record can have fewer.
-_FEWEST_SETS = 4
+#: Columns of the tables, by the part of wrong labels.
+_CLEAN, _TWENTY, _FORTY = ("clean",), (" 20 %",), (" 40 %",)
+#: Data sets by kind, in the table by data set.
+_KINDS = {"4 image sets": ("digits", "fashion", "mnist", "cifar10"), "letter": ("letter",),
+          "2 texts, linear": ("newsgroups", "brown"), "2 texts, hidden layer": ("newsgroups-mlp", "brown-mlp"),
+          "2 sets of tags": ("words", "latin")}  # fmt: skip
 
 
-def compared(group: str, cell_of: Callable[[Any], str]) -> Callable[[Any], Cells]:
-    """A column for each noise, Adam: data sets with many classes, or with two."""
+def compared(group: str, ends: tuple[str, ...], cell_of: Callable[[Any], str]) -> Callable[[Any], Cells]:
+    """A column for each noise whose name has one of these ends, Adam: data sets with many classes, or with two."""
 
     def cells(results: Any) -> Cells:
         for one in results["groups"]:
-            if (one["optimizer"], one["group"]) == ("adam", group) and len(one["sets"]) >= _FEWEST_SETS:
-                column = f"{one['noise']} ({len(one['sets'])} sets)"
+            if (one["optimizer"], one["group"]) == ("adam", group) and one["noise"].endswith(ends):
                 for loss, title in _LOSSES.items():
                     if loss in one["losses"] and (text := cell_of(one["losses"][loss])):
-                        yield title, column, text
+                        yield title, one["noise"], text
 
     return cells
 
 
-def ranked(results: Any) -> Cells:
+def ranked(*ends: str) -> Callable[[Any], Cells]:
     """Points above cross-entropy with average ranks, and the critical difference in the last row."""
-    yield from compared("many", lambda row: f"{cell(row['gain'], '+.1f')} ({row['rank']:.1f})")(results)
-    for one in results["groups"]:
-        if (one["optimizer"], one["group"]) == ("adam", "many") and len(one["sets"]) >= _FEWEST_SETS:
-            column = f"{one['noise']} ({len(one['sets'])} sets)"
-            yield "critical difference of ranks", column, f"({one['critical_difference']:.1f})"
+
+    def cells(results: Any) -> Cells:
+        yield from compared("many", ends, lambda row: f"{cell(row['gain'], '+.1f')} ({row['rank']:.1f})")(results)
+        for one in results["groups"]:
+            if (one["optimizer"], one["group"]) == ("adam", "many") and one["noise"].endswith(ends):
+                yield "critical difference of ranks", one["noise"], f"({one['critical_difference']:.1f})"
+
+    return cells
 
 
-pivot("which_loss", "which_loss", "points above CE (rank)", ranked)
+def gains_by_data(optimizer: str, kinds: dict[str, tuple[str, ...]]) -> Callable[[Any], Cells]:
+    """Points above cross-entropy by data set, clean and as the mean over all kinds of noise; three or more classes."""
+
+    def cells(results: Any) -> Cells:
+        for kind, names in kinds.items():
+            for label, is_clean in (("clean", True), ("noisy", False)):
+                cases = [case["losses"] for case in results["cases"] if case["optimizer"] == optimizer
+                         and case["data"] in names and (case["noise"] == "clean") == is_clean]  # fmt: skip
+                for loss, title in _LOSSES.items():
+                    gain = statistics.mean(losses[loss]["test"] - losses["ce"]["test"] for losses in cases)
+                    yield title, f"{kind}, {label}", cell(gain, "+.1f")
+
+    return cells
+
+
+def starts(optimizer: str) -> Callable[[Any], Cells]:
+    """The learning rate to start with, and the points of accuracy that are lost if no other one is tried."""
+    return lambda results: (
+        (_LOSSES[row["loss"]], f"{row['network']}, {row['labels']}", f"{row['step']} ({row['regret'][row['step']]:.1f})")
+        for row in results["starts"] if row["optimizer"] == optimizer
+    )  # fmt: skip
+
+
+pivot("which_loss", "which_loss", "points above CE (rank)", ranked(*_CLEAN, *_FORTY))
+pivot("which_loss_20", "which_loss", "points above CE (rank)", ranked(*_TWENTY))
+pivot("which_loss_data", "which_loss", "points above CE", gains_by_data("adam", _KINDS))
 pivot("which_loss_balanced", "which_loss", "points above CE", compared(
-    "many", lambda row: cell(row["balanced_gain"], "+.1f")
+    "many", _CLEAN + _FORTY, lambda row: cell(row["balanced_gain"], "+.1f")
 ))  # fmt: skip
 pivot("which_loss_two", "which_loss", "accuracy / balanced", compared(
-    "two", lambda row: f"{cell(row['gain'], '+.1f')} / {cell(row['balanced_gain'], '+.1f')}"
+    "two", _CLEAN + _TWENTY + _FORTY, lambda row: f"{cell(row['gain'], '+.1f')} / {cell(row['balanced_gain'], '+.1f')}"
 ))  # fmt: skip
 pivot("which_loss_calibration", "which_loss", "ECE, % / NLL", compared(
-    "many", lambda row: f"{row['ece']:.1f} / {row['nll']:.2f}" if "ece" in row else ""
+    "many", _CLEAN + _FORTY, lambda row: f"{row['ece']:.1f} / {row['nll']:.2f}" if "ece" in row else ""
 ))  # fmt: skip
-pivot("which_loss_starts", "which_loss", "learning rate of Adam (points lost)", lambda results: (
-    (_LOSSES[row["loss"]], f"{row['network']}, {row['labels']} labels", f"{row['step']} ({row['regret'][row['step']]:.1f})")
-    for row in results["starts"] if row["optimizer"] == "adam"
+pivot("which_loss_sgd", "which_loss", "points above CE, SGD", gains_by_data(
+    "sgd", {"letter": ("letter",), "Fashion-MNIST": ("fashion",), "20 newsgroups, linear": ("newsgroups",)}
 ))  # fmt: skip
+pivot("which_loss_starts", "which_loss", "learning rate of Adam (points lost)", starts("adam"))
+pivot("which_loss_starts_sgd", "which_loss", "learning rate of SGD (points lost)", starts("sgd"))
 listed("which_loss_search", "which_loss_search", lambda results: sorted(results, key=lambda row: -row["gain"]), {
-    "candidate": "candidate", "cases": "cases", "points above the default": "gain:+.2f", "standard error": "error:.2f",
-    "better": "better", "clean": "clean:+.2f", "noisy": "noisy:+.2f", "worst case": "worst:+.2f",
+    "candidate": "candidate", "cases": "cases", "difference to the default": "gain:+.2f", "standard error": "error:.2f",
+    "cases above it": "better", "difference, clean": "clean:+.2f", "difference, noisy": "noisy:+.2f",
+    "smallest difference": "worst:+.2f",
 })  # fmt: skip
 
 

@@ -1,35 +1,19 @@
 """What the README and the pages in docs say can be run runs, and their links lead somewhere."""
 
-import doctest
 import re
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.page_blocks import BLOCK, PAGES, ROOT, run_blocks
+
 README = ROOT / "README.md"
-PAGES = {
-    page.relative_to(ROOT).as_posix(): page
-    for page in (README, ROOT / "CONTRIBUTING.md", ROOT / "paper" / "README.md", *sorted((ROOT / "docs").glob("*.md")))
-}
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("page", PAGES.values(), ids=PAGES.keys())
 def test_python_blocks_run_one_after_the_other(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = page.read_text("utf-8")
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {"__name__": "__main__"}
-    for block in BLOCK.finditer(text):
-        code, line = block.group(1), text.count("\n", 0, block.start(1))
-        if ">>>" in code:
-            example = doctest.DocTestParser().get_doctest(code, names, page.name, str(page), line)
-            runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
-            assert runner.run(example, clear_globs=False).failed == 0
-            names |= example.globs
-        else:
-            # Empty lines in front make a traceback point at the page's own lines.
-            exec(compile("\n" * line + code, str(page), "exec"), names)
+    run_blocks(page)
 
 
 def test_every_file_on_the_way_through_is_there():

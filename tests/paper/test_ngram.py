@@ -84,6 +84,14 @@ def test_empty_symbols_are_no_part_of_a_string():
     assert cost.between(predictions, target).tolist() == pytest.approx([0, 0, 1 / 3, 1 / 4, 1])
     masked = torch.tensor([True, True, False, False])
     assert cost.between(predictions[3], target, masked).item() == 0
+    assert cost.between(predictions[2], target, torch.ones(4).bool()).item() == pytest.approx(1 / 3)
+
+
+def test_words_keep_their_strings():
+    task = string_task([[[("a", "X"), ("b", "Y"), ("c", "Z")]] * 20])
+    for part in task.parts.values():
+        pairs = set(zip(part.inputs[:, 0, 0].tolist(), part.tags[:, 0].tolist(), strict=True))
+        assert len(pairs) == 3
 
 
 def test_rare_strings_are_cut_to_the_longest_in_training():
@@ -126,6 +134,13 @@ def test_only_aligned_ngrams_are_additive():
     assert all(value > 0.2 for name, values in found.items() if name != "aligned pairs" for value in values)
 
 
+def test_ngram_paths_are_unbiased_for_aligned_ngrams_and_with_uniform_samples():
+    found = sentences.expectations(5)
+    assert found["aligned pairs"] == {"aligned": 1, "with uniform": 1}
+    for cost in ("span F1", "BLEU"):
+        assert 0 < found[cost]["aligned"] < 0.9 and found[cost]["with uniform"] == 1
+
+
 def test_ngram_proposals_need_fewer_samples_for_aligned_ngrams_only():
     found = sentences.variances(5)
     assert found["aligned pairs"]["aligned"] > 5 > 1 > found["BLEU"]["aligned"]
@@ -148,8 +163,9 @@ def test_small_runs_measure_every_method_and_judge_no_training(small):
     cases = [("generated", "span-f1"), ("generated", "ngram"), ("strings", "edit")]
     assert found == {(*case, method) for case in cases for method in training.METHODS}
     assert all(0 < row[by]["mean"] < 100 for row in rows for by in ("viterbi", "risk"))
-    assert verdicts[:4] == ["holds with a correction", "does not hold", "does not hold", "does not hold"]
-    assert set(verdicts[5:]) == {"not judged"}
+    holds, fails = "holds with a correction", "does not hold"
+    assert verdicts[:5] == [holds, fails, holds, fails, fails]
+    assert set(verdicts[6:]) == {"not judged"}
 
 
 def test_paper_scale_needs_the_treebank(tmp_path):

@@ -55,6 +55,7 @@ lemma:explicit_assumption_01-struct Lemma I.1
 app:rational_kernels Appendix K
 - Appendix K, additivity
 - Appendix K, F1 and BLEU
+- Appendix K, estimator
 - Appendix K, sampling
 - Appendix K, rate
 - Appendix K, step

@@ -8,7 +8,7 @@ from typing import Any
 from linearcore._checks import complaint, one_of
 from linearcore.cleaning._findings import ADDED_COLUMNS, Findings
 from linearcore.cleaning._folds import normalised
-from linearcore.cleaning._inputs import shared_index
+from linearcore.cleaning._inputs import check_features, shared_index
 from linearcore.cleaning._losses import RowLoss
 from linearcore.cleaning._model_scores import model_scores
 from linearcore.cleaning._models import NetworkSettings
@@ -128,6 +128,7 @@ def _encoded(data: Any, label: Any, kinds: ColumnKinds) -> tuple[Table, EncodedT
         advice = "pass one label per row, or a DataFrame with a column of this name"
         raise TypeError(complaint("label", "be labels, because `data` has no column names", repr(label), advice))
     matrix = as_matrix("data", data)
+    check_features("data", matrix)
     names = label_values(label)
     if len(names) != matrix.shape[0]:
         advice = "pass one label per row of `data`"
@@ -152,9 +153,11 @@ def _as_series(labels: Any, frame: Any) -> Any:
         return labels.iloc[:, 0]
     if is_series(labels):
         return labels
+    must = f"be {len(frame)} labels, or the name of a column"
+    if is_frame(labels):
+        raise ValueError(complaint("label", must, f"a DataFrame with {labels.shape[1]} columns", "pass one of its columns"))
     values = as_values("label", labels)
     if values.shape != (len(frame),):
-        must = f"be {len(frame)} labels, or the name of a column"
         raise ValueError(complaint("label", must, f"shape {values.shape}", "pass one label per row"))
     return pd.Series(values, index=frame.index)
 

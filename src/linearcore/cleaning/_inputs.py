@@ -9,7 +9,7 @@ from torch import Tensor
 from linearcore._arrays import as_labels
 from linearcore._checks import complaint
 from linearcore._extras import require
-from linearcore.tables import Matrix, as_matrix, as_values, is_sparse, row_index
+from linearcore.tables import Matrix, as_matrix, as_values, is_sparse, nonfinite_entry, row_index
 
 #: The logarithm of smaller probabilities is that of this one. All of them rank alike, below every larger probability.
 _LEAST = 1e-12
@@ -45,6 +45,18 @@ def as_dense(name: str, features: object, seed: int) -> Matrix:
     from sklearn.decomposition import TruncatedSVD
 
     return TruncatedSVD(min(_COMPONENTS, *(size - 1 for size in matrix.shape)), random_state=seed).fit_transform(matrix)
+
+
+def check_features(name: str, matrix: Matrix) -> None:
+    """Raises unless features (N, D) have a column and are finite."""
+    if not matrix.shape[1]:
+        raise ValueError(complaint(name, "have at least one column", f"shape {tuple(matrix.shape)}", "pass features"))
+    place = nonfinite_entry(matrix)
+    if place is not None:
+        got = f"{matrix[place]} in row {place[0]}, column {place[1]}"
+        raise ValueError(
+            complaint(name, "be finite", got, "fill or drop it; columns of a DataFrame may have missing values")
+        )
 
 
 def shared_index(first: object, second: object, first_name: str, second_name: str) -> Any:

@@ -10,10 +10,10 @@ from linearcore._arrays import check_num_classes, check_one_per_row
 from linearcore._checks import complaint, one_of
 from linearcore._streams import check_seed, stream_for
 from linearcore.cleaning._folds import OutOfFoldScores, stratified_folds
-from linearcore.cleaning._inputs import given_labels, shared_index
+from linearcore.cleaning._inputs import check_features, given_labels, shared_index
 from linearcore.cleaning._models import MODELS, NetworkSettings, Task, choose_model
 from linearcore.runtime import Progress
-from linearcore.tables import as_matrix, has_nan
+from linearcore.tables import as_matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +81,7 @@ def model_scores(
     check_seed(seed)
     shared_index(features, labels, "features", "labels")
     matrix = as_matrix("features", features)
-    if has_nan(matrix):
-        raise ValueError(complaint("features", "be finite", "NaN or infinite values", "fill or drop them first"))
+    check_features("features", matrix)
     targets = given_labels(labels, num_classes, None).cpu()
     check_one_per_row(targets, matrix.shape[0], "features")
     name = choose_model(matrix, num_classes) if model == "auto" else model

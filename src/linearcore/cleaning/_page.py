@@ -48,10 +48,12 @@ def _page(findings: "Findings", count: int) -> str:
     sentences = [
         f"{estimate.rows:,} rows, {len(findings.encoded.classes)} labels. Model: {findings.out_of_fold.model}, trained on "
         f"other rows than those it judges; it agrees with {100 * findings.agreement:.1f} % of the labels.",
-        f"<b>About {estimate.count:,} labels are wrong ({estimate.count * share:.1f} %)</b>, 95 % interval "
-        f"{estimate.low:,} to {estimate.high:,}, if labels of easy rows are wrong as often as those of difficult rows. "
-        f"The model prefers another label in {estimate.disagreements:,} rows, its own errors included.",
-        "A person decides: nothing was relabelled. Rows ranked after the estimated number of wrong labels are grey.",
+        f"<b>About {_count(estimate.count, 'label is', 'labels are')} wrong ({estimate.count * share:.1f} %)</b>, "
+        f"95 % interval {estimate.low:,} to {estimate.high:,}, if labels of easy rows are wrong as often as those "
+        "of difficult rows. "
+        f"The model prefers another label in {_count(estimate.disagreements, 'row', 'rows')}, its own errors included.",
+        "A person decides: nothing was relabelled. The greater the suspicion, the more the model disagrees with the label.",
+        "Rows ranked after the estimated number of wrong labels are grey.",
     ]
     if findings.repeats.groups:
         sentences.append(
@@ -74,6 +76,10 @@ def _page(findings: "Findings", count: int) -> str:
             "</body></html>\n",
         ]
     )
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"
 
 
 def _classes(findings: "Findings") -> str:

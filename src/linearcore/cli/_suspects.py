@@ -1,6 +1,7 @@
 """`linearcore suspects`."""
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,8 @@ _OPTION_NAMES = {
     "lower the learning rate": "lower the learning rate with --lr",
     **{f"`{name}`": f"`--{name}`" for name in ("loss", "measure", "model", "folds", "epochs", "seed")},
 }
+#: ignore=['name'] in messages of the library, which is --ignore 'name' here.
+_COLUMN_ARGUMENT = re.compile(r"\b(ignore|categorical|text)=\[('[^']*'|\"[^\"]*\")\]")
 
 
 def suspects(
@@ -119,4 +122,5 @@ def _option_names() -> Iterator[None]:
         text = str(error)
         for argument, option in _OPTION_NAMES.items():
             text = text.replace(argument, option)
+        text = _COLUMN_ARGUMENT.sub(r"--\1 \2", text)
         raise ValueError(text) from error

@@ -108,9 +108,10 @@ def _class_tables(findings: Findings) -> list["RichTable"]:
 def _estimate_lines(findings: Findings) -> list[str]:
     estimate = findings.estimate
     lines = [
-        f"About {estimate.count:,} labels are wrong ({_format_percent(estimate.count / estimate.rows)}; 95 % interval "
+        f"About {estimate.count:,} {'label is' if estimate.count == 1 else 'labels are'} wrong "
+        f"({_format_percent(estimate.count / estimate.rows)}; 95 % interval "
         f"{estimate.low:,} to {estimate.high:,}), if labels of easy rows are wrong as often as those of difficult rows.",
-        f"The models prefer another label in {estimate.disagreements:,} rows "
+        f"The models prefer another label in {_format_count(estimate.disagreements, 'row')} "
         f"({_format_percent(estimate.disagreements / estimate.rows)}), their own errors included.",
     ]
     if estimate.count:

@@ -42,7 +42,7 @@ class Centered(Competitors):
 
     def _references(self, scores: Tensor, is_unmasked: Tensor, chunk: slice) -> Tensor:
         total = scores.masked_fill(~is_unmasked, 0.0).sum(-1, keepdim=True)
-        return total / is_unmasked.to(scores.dtype).sum(-1, keepdim=True).clamp(min=1)
+        return _mark_overflow(total / is_unmasked.to(scores.dtype).sum(-1, keepdim=True).clamp(min=1))
 
     def _linear_time_soft_losses(self, surrogate: Surrogate, scores: Tensor, weights: Tensor) -> Tensor:
         # The margin of v is the same for all labels y ≠ v, so its weight is the sum of their target weights.
@@ -59,7 +59,7 @@ class Centered(Competitors):
     ) -> tuple[Tensor, SavedTensors]:
         num_unmasked = count_unmasked(scores)
         unmasked = scores if _has_all_classes(num_unmasked, scores) else scores.masked_fill(scores == -math.inf, 0.0)
-        mean = unmasked.sum(-1, keepdim=True).div_(num_unmasked.clamp(min=1))
+        mean = _mark_overflow(unmasked.sum(-1, keepdim=True).div_(num_unmasked.clamp(min=1)))
         index, reference = _reference(mean, labels)
         label_is_unmasked = scores.gather(-1, index) != -math.inf
         total = self._values(surrogate, reference, scores, index, overwrite).sum(-1)
@@ -99,6 +99,11 @@ def _reference(mean: Tensor, labels: Labels) -> tuple[Tensor, Tensor]:
     assert labels.index is not None
     margin = labels.label_margin(mean)
     return labels.index.unsqueeze(-1), mean if margin is None else mean - margin
+
+
+def _mark_overflow(mean: Tensor) -> Tensor:
+    """Returns the mean scores with NaN where their sum has overflowed: φ(∞) may be 0, and the loss would look right."""
+    return mean.masked_fill(mean.isinf(), math.nan)
 
 
 def _has_all_classes(num_unmasked: Tensor, scores: Tensor) -> bool:

@@ -124,8 +124,8 @@ class SiteLoss(NamedTuple):
             neighbours = before, after, ends[0].view(-1).to(torch.uint8), ends[1].view(-1).to(torch.uint8)
         rows = SampledRows(
             code, weight, bias, EdgeFactors(self.edges.start, self.edges.end, *factors), target,
-            samples.index.long().view(-1), samples.log_weight.expand(len(target), -1), neighbours, tags.shape[1],
-            self.unary, IGNORED_TAG,
+            samples.index.long().contiguous().view(-1), samples.log_weight.expand(len(target), -1), neighbours,
+            tags.shape[1], self.unary, IGNORED_TAG,
         )  # fmt: skip
 
         def reference(hidden: Tensor, weight: Tensor, bias: Tensor | None, *edges: Tensor) -> Tensor:

@@ -15,8 +15,9 @@ Reference = Callable[[Tensor, Tensor], Tensor]
 
 
 def dense_loss(
-    code: LossCode | None, scores: Tensor, target: Tensor, ignore_index: int, reduction: str, reference: Reference
-) -> Tensor | None:
+    code: LossCode | None, scores: Tensor, target: Tensor, ignore_index: int, reduction: str, reference: Reference,
+    weights: tuple[Tensor | None, Tensor | None] = (None, None),
+) -> Tensor | None:  # fmt: skip
     """Returns the reduced loss, in the dtype of F.cross_entropy, or None if another backend has to compute it.
 
     The cases for other backends, which have the rules and messages for them: arguments that `multiclass_loss` refuses,
@@ -29,6 +30,7 @@ def dense_loss(
         ignore_index: label of rows without loss.
         reduction: "none", "sum" or "mean".
         reference: the same loss with plain autograd, for second derivatives.
+        weights: (C,) of the classes and (N,) of the rows, or None for ones.
 
     If gradients are needed they are computed in the same pass and kept, as large as the scores, for the backward pass.
     """
@@ -37,8 +39,8 @@ def dense_loss(
     if not -(2**63) <= ignore_index < 2**63:  # The kernels have it as a 64-bit integer.
         return None
     if scores.is_cpu and "TRITON_INTERPRET" not in os.environ:
-        return compiled_loss(code, scores, target, ignore_index, reduction, reference)
-    fused = fused_kernels_for(scores)
+        return compiled_loss(code, scores, target, ignore_index, reduction, reference, weights)
+    fused = fused_kernels_for(scores) if weights[0] is None and weights[1] is None else None
     return None if fused is None else fused.fused_loss(code, scores, target, ignore_index, reduction, reference)
 
 

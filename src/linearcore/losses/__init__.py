@@ -13,6 +13,9 @@ This package checks and reshapes arguments, selects a backend and reduces; `form
 the literature (GCE, NCE, ELR, …) have the same signature: see `linearcore.losses.baselines`.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from linearcore.forms import FORMS, Centered, Form, LogOdds, Pairwise
 from linearcore.losses._binary import binary_loss
 from linearcore.losses._linear import autocasted, check_chunk_bytes, default_chunk, linear_multiclass_loss, linear_row_loss
@@ -61,3 +64,13 @@ __all__ = [
     "scale_gradient",
     "to_rows",
 ]
+
+if TYPE_CHECKING:
+    from linearcore.losses import baselines as baselines
+else:
+    # Hidden from type checkers: with a module-level __getattr__ they would accept any attribute name.
+    def __getattr__(name: str) -> object:
+        """Returns `baselines`, imported on first access."""
+        if name == "baselines":
+            return import_module(f"{__name__}.baselines")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

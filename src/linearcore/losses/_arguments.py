@@ -1,6 +1,7 @@
 """Arguments of the loss modules: weights at construction, and torch's name for the scores in a call."""
 
 import functools
+import math
 from collections.abc import Callable
 from numbers import Real
 from typing import Any
@@ -32,7 +33,10 @@ def tensor_or_none(name: str, vector: object) -> Tensor | None:
 
 
 def weight_or_none(name: str, weight: object) -> Tensor | None:
-    """Returns `weight` as a tensor, a number as a scalar; raises if it is neither, nor None."""
+    """Returns `weight` as a tensor, a number as a scalar; raises if it is neither, nor None, or a negative number."""
     if isinstance(weight, Real) and not isinstance(weight, bool):
+        if not 0 <= float(weight) < math.inf:
+            advice = "pass 1 for no weight, and more if positive targets are rare"
+            raise ValueError(complaint(name, "be a finite number of at least 0", weight, advice))
         return torch.tensor(float(weight))
     return tensor_or_none(name, weight)

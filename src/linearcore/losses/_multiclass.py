@@ -85,8 +85,7 @@ def multiclass_loss(
     and "fused" `scores`, `target` and the gradient. Temporary memory with "eager": one block of 2 MiB.
     """
     form = check_form(form, normalize, surrogate)
-    has_options = weight is not None or sample_weight is not None or class_margin is not None or validate
-    if backend == "auto" and not has_options and label_smoothing == 0.0:
+    if backend == "auto" and class_margin is None and not validate and label_smoothing == 0.0:
 
         def reference(scores: Tensor, target: Tensor) -> Tensor:
             return multiclass_loss(
@@ -94,12 +93,15 @@ def multiclass_loss(
                 target,
                 surrogate=surrogate,
                 form=form,
+                weight=weight,
+                sample_weight=sample_weight,
                 ignore_index=ignore_index,
                 reduction=reduction,
                 backend="reference",
             )
 
-        loss = dense_loss(form.loss_code(surrogate), scores, target, ignore_index, reduction, reference)
+        weights = weight, sample_weight
+        loss = dense_loss(form.loss_code(surrogate), scores, target, ignore_index, reduction, reference, weights)
         if loss is not None:
             return loss
     return batch_loss(

@@ -74,18 +74,17 @@ def robust_loss(
     """
     radius, scale = check_radius(radius), check_scale(scale)
     identity = check_surrogate(surrogate).kernel_identity
-    has_options = weight is not None or sample_weight is not None or validate
     is_sphere = isinstance(scores, Tensor) and scores.shape[-1:] != (2,)  # `batch_loss` has the messages for other scores.
-    if backend == "auto" and not has_options and label_smoothing == 0.0 and identity is not None and is_sphere:
+    if backend == "auto" and not validate and label_smoothing == 0.0 and identity is not None and is_sphere:
 
         def reference(scores: Tensor, target: Tensor) -> Tensor:
             return robust_loss(
-                scores, target, radius=radius, surrogate=surrogate, scale=scale, ignore_index=ignore_index,
-                reduction=reduction, backend="reference",
+                scores, target, radius=radius, surrogate=surrogate, scale=scale, weight=weight, sample_weight=sample_weight,
+                ignore_index=ignore_index, reduction=reduction, backend="reference",
             )  # fmt: skip
 
         code = LossCode(FormCode.PAIRWISE, True, identity, radius, scale)
-        loss = dense_loss(code, scores, target, ignore_index, reduction, reference)
+        loss = dense_loss(code, scores, target, ignore_index, reduction, reference, (weight, sample_weight))
         if loss is not None:
             return loss
 

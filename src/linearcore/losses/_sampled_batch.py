@@ -88,7 +88,7 @@ class SampledBatch(NamedTuple):
         if kernels is None or code is None:
             return reference(hidden, weight, bias)
         rows = SampledRows(
-            code, weight, bias, None, self.target.contiguous(), samples.index.long().view(-1),
+            code, weight, bias, None, self.target.contiguous(), samples.index.long().contiguous().view(-1),
             samples.log_weight.expand(len(hidden), -1), ignore_index=self.ignore_index,
         )  # fmt: skip
         return sampled_rows(hidden, rows, kernels, reference, sparse=sparse, dtype=product_dtype(hidden))

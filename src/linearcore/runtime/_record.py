@@ -14,6 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path, PurePath
 from typing import Any
 
+from linearcore._atomic import replaced_when_complete
 from linearcore._checks import complaint
 
 #: Format version; incremented on incompatible changes.
@@ -132,16 +133,8 @@ def write_atomically(path: Path, text: str) -> None:
     Raises:
         OSError: if the file cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with replaced_when_complete(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
 def _encode(value: Any, name: str, indent: str) -> str:

@@ -7,7 +7,6 @@ even after a crash.
 
 import hashlib
 import json
-import os
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from linearcore._atomic import replaced_when_complete
 from linearcore._extras import require
 from linearcore.runtime._record import package_version
 
@@ -224,18 +224,8 @@ def _hashed_files(folder: Path) -> set[str]:
 
 
 def _write_atomically(path: Path, blob: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("wb") as stream:
-            stream.write(blob)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
-    except BaseException as error:
-        temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename is None:
-            error.filename = str(path)  # An error of `write`, such as a full disk, does not name the file.
-        raise
+    with replaced_when_complete(path) as temporary:
+        temporary.write_bytes(blob)
 
 
 def _digest(path: Path) -> str:

@@ -157,14 +157,12 @@ def pair_log_weight(
     # A cost of 1 may exceed 1 by a rounding error.
     similarity = (1 - _costs(outer.tags, tags, sites, cost)).clamp(min=0)
     log_weight = similarity.log().masked_fill(~differs, -math.inf) - outer.log_prob - inner.log_prob
-    if objective in MEANS:
-        log_size = _log_size(sites, num_tags)
-        if log_count is None:
-            log_count = log_difference(log_size, torch.zeros_like(log_size))
-        is_mean = objective == "mean"
-        log_outer = log_size if is_mean else log_similarity_mass(tags, sites, num_tags, cost=cost)
-        return divide_weights(log_weight, log_outer + log_count)
-    return log_weight if objective == "raw" else self_normalise(log_weight)
+    log_terms = _log_size(sites, num_tags)
+    if log_count is None:
+        log_count = log_difference(log_terms, torch.zeros_like(log_terms))
+    if objective == "normalised":
+        log_terms = log_similarity_mass(tags, sites, num_tags, cost=cost)
+    return scale_weights(log_weight, objective, log_terms + log_count)
 
 
 def centered_log_weight(
@@ -191,12 +189,10 @@ def centered_log_weight(
     """
     one_of("objective", objective, OBJECTIVES)
     log_weight = _costs(draws.tags, tags, sites, cost).log() - draws.log_prob
-    if objective in MEANS:
-        log_size = _log_size(sites, num_tags)
-        if objective == "normalised":
-            log_size = log_difference(log_size, log_similarity_mass(tags, sites, num_tags, cost=cost))
-        return divide_weights(log_weight, log_size)
-    return log_weight if objective == "raw" else self_normalise(log_weight)
+    log_terms = _log_size(sites, num_tags)
+    if objective == "normalised":
+        log_terms = log_difference(log_terms, log_similarity_mass(tags, sites, num_tags, cost=cost))
+    return scale_weights(log_weight, objective, log_terms)
 
 
 def pair_estimate(surrogate: Surrogate, outer_scores: Tensor, inner_scores: Tensor, log_weight: Tensor) -> Tensor:
@@ -272,11 +268,16 @@ def log_difference(larger: Tensor, smaller: Tensor) -> Tensor:
     return larger + torch.log1p(-(smaller - larger).exp())
 
 
-def divide_weights(log_weight: Tensor, log_normaliser: Tensor) -> Tensor:
-    """Divides the weights by a normaliser (B,). Weights of 0 stay 0, also if the normaliser is 0."""
+def scale_weights(log_weight: Tensor, objective: str, log_terms: Tensor) -> Tensor:
+    """Divides raw weights (K, B) by the normaliser of an objective. Weights of 0 stay 0, also if the normaliser is 0.
+
+    Args:
+        log_weight: (K, B), log of the raw weights.
+        objective: one of `OBJECTIVES`.
+        log_terms: (B,), the log normaliser of "mean" and "normalised".
+    """
+    if objective == "raw":
+        return log_weight
+    log_mean = log_weight.logsumexp(0) - math.log(len(log_weight))
+    log_normaliser = log_terms if objective in MEANS else log_mean
     return (log_weight - log_normaliser).masked_fill(log_weight == -math.inf, -math.inf)
-
-
-def self_normalise(log_weight: Tensor) -> Tensor:
-    """Divides the weights by their mean; all-zero weights stay zero."""
-    return divide_weights(log_weight, log_weight.logsumexp(0) - math.log(len(log_weight)))

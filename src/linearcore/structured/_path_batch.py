@@ -10,7 +10,7 @@ from linearcore._checks import complaint, floating, holds, shape
 from linearcore._torch import is_on_host
 from linearcore._typing import compute_dtype
 from linearcore.structured._batches import Batch
-from linearcore.structured._estimates import MEANS, Draws, divide_weights, log_difference, self_normalise
+from linearcore.structured._estimates import Draws, log_difference, scale_weights
 from linearcore.structured._paths import PathDistribution
 from linearcore.structures import Automaton, Cost
 from linearcore.structures.automata import PADDING
@@ -41,20 +41,20 @@ class PathBatch(Batch):
         similarity = (1 - self._costs(outer, cost)).clamp(min=0)
         log_weight = similarity.log().masked_fill(~differs, -math.inf) - outer.log_prob - inner.log_prob
         size = self._log_size
-        return _scaled(log_weight, objective, size + log_difference(size, torch.zeros_like(size)))
+        return scale_weights(log_weight, objective, size + log_difference(size, torch.zeros_like(size)))
 
     def centered_log_weight(self, cost: Cost, draws: Draws, *, objective: str) -> Tensor:
-        return _scaled(self._costs(draws, cost).log() - draws.log_prob, objective, self._log_size)
+        return scale_weights(self._costs(draws, cost).log() - draws.log_prob, objective, self._log_size)
 
     def _costs(self, draws: Draws, cost: Cost) -> Tensor:
         """Returns ℓ(y', y) (K, B), float64."""
-        found, truth = self.paths.automaton.labels(draws.tags), self.labels
+        predicted, truth = self.paths.automaton.labels(draws.tags), self.labels
         if cost.compares_lengths:
             return cost.between(  # type: ignore[call-arg]  # Such costs have this argument.
-                found.clamp(min=0), truth.clamp(min=0), truth >= 0, prediction_mask=found >= 0, dtype=torch.float64
+                predicted.clamp(min=0), truth.clamp(min=0), truth >= 0, prediction_mask=predicted >= 0, dtype=torch.float64
             )
         length = int((truth >= 0).sum(-1).amax()) if len(truth) else 0  # That of all outputs.
-        return cost.between(found[..., :length], truth[:, :length], dtype=torch.float64)
+        return cost.between(predicted[..., :length], truth[:, :length], dtype=torch.float64)
 
     @property
     def _log_size(self) -> Tensor:
@@ -95,16 +95,10 @@ def _check_lengths(cost: Cost, automaton: Automaton, lengths: Tensor) -> None:
     """Raises if outputs have different numbers of labels and the cost cannot compare them."""
     if cost.compares_lengths or not len(lengths):
         return
-    count = (automaton.label >= 0).double()
-    found = [sign * PathDistribution(automaton, sign * count).shortest_path().score.item() for sign in (-1, 1)]
-    found += [lengths.amin().item(), lengths.amax().item()]
-    if min(found) < max(found):
-        got = f"{cost.name!r} for outputs of {min(found):.0f} to {max(found):.0f} labels"
+    has_label = (automaton.label >= 0).double()
+    # The numbers of labels of the shortest and of the longest path.
+    numbers = [sign * PathDistribution(automaton, sign * has_label).shortest_path().score.item() for sign in (-1, 1)]
+    numbers += [lengths.amin().item(), lengths.amax().item()]
+    if min(numbers) < max(numbers):
+        got = f"{cost.name!r} for outputs of {min(numbers):.0f} to {max(numbers):.0f} labels"
         raise ValueError(complaint("cost", "compare outputs of different lengths", got, 'use "edit" or "bleu"'))
-
-
-def _scaled(log_weight: Tensor, objective: str, log_count: Tensor) -> Tensor:
-    """Returns the weights of an objective; `log_count` (B,) is the log of the number of terms."""
-    if objective in MEANS:
-        return divide_weights(log_weight, log_count)
-    return log_weight if objective == "raw" else self_normalise(log_weight)

@@ -4,7 +4,7 @@ An object of pandas or SciPy exists only if the package is imported, so nothing 
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -94,25 +94,51 @@ def as_values(name: str, data: object) -> npt.NDArray[Any]:
         return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
     if is_sparse(data):
         return np.asarray(data.toarray())  # type: ignore[attr-defined]
+    if np.ma.is_masked(data):
+        raise ValueError(complaint(name, "have no masked entries", "a masked array", "fill them, or drop the rows"))
     try:
-        return np.asarray(data)
+        values = np.asarray(data)
     except ValueError:
         got = type(data).__name__
         raise TypeError(complaint(name, "be rows of equal length", got, "use numpy.asarray")) from None
+    # NumPy makes words of everything in a list with words: NaN would become the word "nan".
+    return np.array(data, dtype=object) if values.dtype.kind in "US" and isinstance(data, (list, tuple)) else values
 
 
 def label_values(labels: object) -> list[object]:
-    """Returns labels of any kind as Python objects, with None for missing values: None, NaN and pandas.NA."""
-    if is_series(labels):
-        missing = labels.isna().tolist()  # type: ignore[attr-defined]
-        return [None if gone else value for value, gone in zip(labels.tolist(), missing, strict=True)]  # type: ignore[attr-defined]
-    return [None if value != value else value for value in as_values("labels", labels).reshape(-1).tolist()]
+    """Returns labels of any kind as Python objects, with None for missing ones; a DataFrame has to have one column."""
+    if is_frame(labels) and labels.shape[1] == 1:  # type: ignore[attr-defined]
+        labels = labels.iloc[:, 0]  # type: ignore[attr-defined]
+    values = labels if is_series(labels) else as_values("labels", labels).reshape(-1)
+    return none_if_missing(values.tolist())  # type: ignore[attr-defined]
 
 
-def has_nan(matrix: Matrix) -> bool:
-    """Returns whether an array or a CSR array has entries that are NaN or infinite."""
+def none_if_missing(labels: Iterable[object]) -> list[object]:
+    """Returns labels with None for missing ones: None, NaN, NaT, pandas.NA and the empty text."""
+    return [None if _is_missing_label(label) else label for label in labels]
+
+
+def _is_missing_label(label: object) -> bool:
+    if label is None or (isinstance(label, str) and not label):
+        return True
+    try:
+        return bool(label != label)
+    except TypeError:  # pandas.NA
+        return True
+    except ValueError:  # An array, which is no label.
+        return False
+
+
+def nonfinite_entry(matrix: Matrix) -> tuple[int, int] | None:
+    """Returns row and column of the first NaN or infinity in an array or a CSR array, or None."""
     values = matrix.data if is_sparse(matrix) else matrix
-    return values.dtype.kind == "f" and not bool(np.isfinite(values).all())
+    if values.dtype.kind != "f" or bool(np.isfinite(values).all()):
+        return None
+    place = int(np.isfinite(values).argmin())
+    if is_sparse(matrix):
+        return int(np.searchsorted(matrix.indptr, place, side="right")) - 1, int(matrix.indices[place])
+    row, column = divmod(place, int(matrix.shape[1]))
+    return row, column
 
 
 def _is_numeric(dtype: Any) -> bool:
@@ -133,7 +159,7 @@ def _from_sparse_tensor(tensor: Tensor) -> Matrix:
     from scipy.sparse import coo_array
 
     entries = tensor.detach().cpu().to_sparse_coo().coalesce()
-    return coo_array((entries.values().numpy(), tuple(entries.indices().numpy())), shape=tuple(tensor.shape))
+    return coo_array((as_values("values", entries.values()), tuple(entries.indices().numpy())), shape=tuple(tensor.shape))
 
 
 class ArrayTable(Table):

@@ -14,6 +14,8 @@ from linearcore.tables._table import Table, Values
 MAX_CATEGORIES = 50
 #: Values with at least so many words on average are sentences.
 _SENTENCE = 3.0
+#: Larger numbers have squares that are not finite, and could not be scaled.
+_LARGEST = 1e150
 #: Common placeholders for a missing number.
 _MISSING = {"?", "-", "na", "n/a", "nan", "null", "none", "missing"}
 #: Numbers such as 5,1 for 5.1.
@@ -55,24 +57,32 @@ def column_of(table: Table, column: str, kinds: ColumnKinds) -> tuple[str, Value
     """Returns the kind of a column, "number", "category" or "text", and its values.
 
     Raises:
-        TableError: if the column is empty, mixes numbers and words, has decimal commas, infinite numbers, or strings
-            that are not sentences and have more than `MAX_CATEGORIES` distinct values.
+        TableError: if the column is empty, mixes numbers and words, has decimal commas, infinite or huge numbers, or
+            strings that are not sentences and have more than `MAX_CATEGORIES` distinct values.
     """
     values = table.values(column)
     if all(map(_is_missing, values)) if isinstance(values, list) else np.isnan(values).all():
-        raise table.error(None, f"column {column!r} is empty", f"drop it with --ignore {column!r}")
-    if column in kinds.text or column in kinds.categorical:
-        if not isinstance(values, list):
-            values = [None if value != value else f"{value:g}" for value in values.tolist()]
-        return ("text" if column in kinds.text else "category"), values
+        raise table.error(None, f"column {column!r} is empty", f"drop it with ignore=[{column!r}]")
+    is_chosen = column in kinds.text or column in kinds.categorical
+    if is_chosen or table.is_categorical(column):
+        words = values if isinstance(values, list) else _number_words(values)
+        kind = "text" if column in kinds.text else "category"
+        return (kind if is_chosen else _kind_of_words(table, column, words)), words
     numbers = _numbers(table, column, values) if isinstance(values, list) else values
     if numbers is None:
         assert isinstance(values, list)
         return _kind_of_words(table, column, values), values
-    if np.isinf(numbers).any():
-        wrong = f"column {column!r} has {numbers[np.isinf(numbers)][0]} instead of a finite number"
-        raise table.error(int(np.isinf(numbers).argmax()), wrong, "write a number, or leave the field empty")
+    is_too_large = np.abs(numbers) > _LARGEST
+    if is_too_large.any():
+        row = int(is_too_large.argmax())
+        wrong = f"column {column!r} has {numbers[row]} instead of a finite number below {_LARGEST:g}"
+        raise table.error(row, wrong, "write a number, or leave the field empty")
     return "number", numbers
+
+
+def _number_words(numbers: npt.NDArray[np.float64]) -> list[str | None]:
+    """Returns numbers as words, different ones for different numbers."""
+    return [None if number != number else np.format_float_positional(number, trim="-") for number in numbers.tolist()]
 
 
 def _numbers(table: Table, column: str, fields: list[str | None]) -> npt.NDArray[np.float64] | None:
@@ -85,7 +95,7 @@ def _numbers(table: Table, column: str, fields: list[str | None]) -> npt.NDArray
     for row, (value, gone) in enumerate(zip(values, is_missing, strict=True)):
         if value is None and not gone:
             wrong = f"column {column!r} has numbers, but here {fields[row]!r}"
-            advice = f"write a number, or pass --categorical {column!r} if these are categories"
+            advice = f"write a number, or pass categorical=[{column!r}] if these are categories"
             raise table.error(row, wrong, advice)
     return np.array([np.nan if value is None else value for value in values])
 
@@ -102,7 +112,7 @@ def _check_no_decimal_commas(
         first = has_comma.index(True)
         field = str(fields[first])
         wrong = f"column {column!r} has {field!r}, a number with a decimal comma"
-        advice = f"write {field.replace(',', '.')}, or name the column in --categorical"
+        advice = f"write {field.replace(',', '.')}, or pass categorical=[{column!r}]"
         raise table.error(first, wrong, advice)
 
 
@@ -114,7 +124,7 @@ def _kind_of_words(table: Table, column: str, fields: list[str | None]) -> str:
         return "text"
     if distinct > MAX_CATEGORIES:
         wrong = f"column {column!r} has {distinct:,} distinct values, too many for a category"
-        advice = f"drop it with --ignore {column!r}, or pass --categorical {column!r} or --text {column!r}"
+        advice = f"drop it with ignore=[{column!r}], or pass categorical=[{column!r}] or text=[{column!r}]"
         raise table.error(None, wrong, advice)
     return "category"
 

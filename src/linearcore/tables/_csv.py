@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from linearcore.tables._table import Table, TableError, Values, is_parquet
-from linearcore.tables._write import OPENERS, write_csv, write_parquet
+from linearcore.tables._write import opener, write_csv, write_parquet
 
 #: Longest field in characters. A missing closing quotation mark raises instead of reading the whole file as one field.
 _MAX_FIELD_LENGTH = 2**20
@@ -84,7 +84,7 @@ def read_csv(file: str | Path, delimiter: str = ",") -> CsvTable:
         raise TableError.at(name, None, f"the delimiter {delimiter!r} is not one character", "pass ',' or ';' for example")
     previous_limit = csv.field_size_limit(_MAX_FIELD_LENGTH)
     try:
-        with OPENERS.get(path.suffix, open)(path, "rt", encoding="utf-8-sig", newline="") as stream:
+        with opener(path)(path, "rt", encoding="utf-8-sig", newline="") as stream:
             return _read(name, stream, delimiter)
     except UnicodeDecodeError:
         raise TableError.at(name, None, "this is not UTF-8 text", "save it as CSV in UTF-8") from None
@@ -130,7 +130,7 @@ def _header(name: str, line: int, columns: list[str], delimiter: str) -> tuple[s
     """Returns the column names; raises unless they are at least two and all different."""
     if len(columns) == 1:
         other = next((mark for mark in (",", ";", "\t", "|") if mark != delimiter and mark in columns[0]), None)
-        advice = "pass a label column and at least one feature" if other is None else f"pass --delimiter {other!r}"
+        advice = "pass a label column and at least one feature" if other is None else f"choose the delimiter {other!r}"
         raise TableError.at(name, line, f"the header has one column, {columns[0]!r}", advice)
     for index, column in enumerate(columns):
         if not column:

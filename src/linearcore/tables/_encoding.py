@@ -1,6 +1,6 @@
 """Encodes a table as features and labels, by scikit-learn's transformers."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,11 +115,13 @@ def encode_labels(table: Table, fields: Sequence[Any], name: str) -> tuple[npt.N
         name: how error messages refer to the labels, for example "column 'kind'".
 
     Raises:
-        TableError: if a label is missing, all are the same, or there are more classes than half of the rows.
+        TableError: if a label is missing or a list, all are the same, or there are more classes than half of the rows.
     """
     for row, field in enumerate(fields):
         if field is None:
             raise table.error(row, f"{name} is empty", "fill in the label, or remove the row")
+        if not isinstance(field, Hashable):
+            raise table.error(row, f"{name} has {field!r}", "pass one number or word per row")
     classes = classes_of(fields)
     if len(classes) < 2:
         wrong = f"all labels in {name} are {classes[0]!r}" if classes else "there are no labels"
@@ -158,7 +160,7 @@ def _tf_idf(table: Table, column: str, values: list[str | None]) -> Any:
             return TfidfVectorizer(sublinear_tf=True, min_df=min_df, max_features=MAX_WORDS).fit_transform(texts)
         except ValueError:  # No word is left.
             continue
-    raise table.error(None, f"column {column!r} has no words", f"drop it with --ignore {column!r}")
+    raise table.error(None, f"column {column!r} has no words", f"drop it with ignore=[{column!r}]")
 
 
 def _side_by_side(parts: list[Any], *, is_sparse: bool) -> Matrix:

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linearcore._atomic import replaced_when_complete
 from linearcore._checks import complaint
+from linearcore._extras import require
 from linearcore.tables._arrays import index_label, label_values
 from linearcore.tables._table import Table, TableError, Values, is_parquet
-from linearcore.tables._write import OPENERS, renamed_when_complete
+from linearcore.tables._write import opener
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,8 +70,6 @@ class FrameTable(Table):
         import pandas as pd
 
         series = self._columns[column]
-        if isinstance(series.dtype, pd.CategoricalDtype):
-            series = series.astype(series.cat.categories.dtype) if not series.isna().any() else series.astype(object)
         if pd.api.types.is_datetime64_any_dtype(series) or pd.api.types.is_timedelta64_dtype(series):
             advice = f"convert it to numbers, or drop it with ignore=[{column!r}]"
             raise self.error(None, f"column {column!r} has dates", advice)
@@ -79,11 +79,21 @@ class FrameTable(Table):
             numbers: Values = series.to_numpy(dtype=np.float64, na_value=np.nan)
             return numbers
         missing = series.isna().tolist()
-        texts = (None if gone else str(value).strip() for value, gone in zip(series.tolist(), missing, strict=True))
+        values = series.tolist()
+        for row, value in enumerate(values):
+            if pd.api.types.is_list_like(value):
+                advice = f"convert it to numbers or text, or ignore=[{column!r}]"
+                raise self.error(row, f"column {column!r} has a {type(value).__name__}", advice)
+        texts = (None if gone else str(value).strip() for value, gone in zip(values, missing, strict=True))
         return [text or None for text in texts]
 
+    def is_categorical(self, column: str) -> bool:
+        import pandas as pd
+
+        return isinstance(self._columns[column].dtype, pd.CategoricalDtype)
+
     def labels(self, column: str) -> list[object]:
-        return [None if isinstance(value, str) and not value else value for value in label_values(self._columns[column])]
+        return label_values(self._columns[column])
 
     def row_name(self, row: int) -> object:
         return index_label(self.frame.index, row)
@@ -92,9 +102,19 @@ class FrameTable(Table):
         """Writes the DataFrame with its index, its labels and the added columns."""
         labels = {self.label_column: self._columns[self.label_column]} if self.label_column else {}
         result = self.frame.assign(**labels, **{name: list(values) for name, values in added.items()})
-        with renamed_when_complete(path) as temporary:
+        with replaced_when_complete(path) as temporary:
             if is_parquet(path):
-                result.rename(columns=str).to_parquet(temporary)
+                self._write_parquet(result.rename(columns=str), temporary)
             else:
-                with OPENERS.get(path.suffix, open)(temporary, "wt", encoding="utf-8", newline="") as stream:
+                with opener(path)(temporary, "wt", encoding="utf-8", newline="") as stream:
                     result.to_csv(stream)
+
+    def _write_parquet(self, frame: "pd.DataFrame", path: Path) -> None:
+        require("pyarrow", extra="tables")
+        import pyarrow as pa
+
+        try:
+            frame.to_parquet(path)
+        except (pa.ArrowException, TypeError) as error:
+            wrong = f"it cannot be written as Parquet: {'; '.join(map(str, error.args))}"
+            raise self.error(None, wrong, "convert the column, or write a .csv file") from None

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from linearcore._extras import require
+from linearcore.tables._arrays import none_if_missing
 from linearcore.tables._table import Table, TableError, Values, is_parquet
 from linearcore.tables._write import write_csv, write_parquet
 
@@ -45,11 +46,20 @@ class ParquetTable(Table):
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
             return [None if value is None else value.strip() or None for value in array.to_pylist()]
         raise self.error(
-            None, f"column {column!r} has type {kind}", f"convert it to numbers or text, or --ignore {column!r}"
+            None, f"column {column!r} has type {kind}", f"convert it to numbers or text, or ignore=[{column!r}]"
         )
 
     def labels(self, column: str) -> list[object]:
-        return [None if value == "" else value for value in self.arrow.column(column).to_pylist()]
+        return none_if_missing(self.arrow.column(column).to_pylist())
+
+    def is_categorical(self, column: str) -> bool:
+        import pyarrow as pa
+
+        if pa.types.is_dictionary(self.arrow.column(column).type):
+            return True
+        # Parquet has no dictionaries of numbers; pandas notes them in its metadata.
+        columns = (self.arrow.schema.pandas_metadata or {}).get("columns", [])
+        return any(entry["field_name"] == column and entry["pandas_type"] == "categorical" for entry in columns)
 
     def original(self, column: str) -> Sequence[object]:
         values: list[object] = self.arrow.column(column).to_pylist()

@@ -54,6 +54,10 @@ class Table(ABC):
     def values(self, column: str) -> Values:
         """Returns a column of numbers as float64, with NaN for missing values, and any other as text."""
 
+    def is_categorical(self, column: str) -> bool:
+        """Returns whether the type of a column says that its values are categories, even if they are numbers."""
+        return False
+
     @abstractmethod
     def labels(self, column: str) -> list[object]:
         """Returns the values of a label column; None for missing values."""

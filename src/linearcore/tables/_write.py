@@ -4,34 +4,25 @@ import bz2
 import csv
 import gzip
 import lzma
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from linearcore._atomic import replaced_when_complete
 from linearcore._extras import require
 
 #: Functions that open compressed files, by suffix.
-OPENERS: dict[str, Callable[..., IO[Any]]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+_OPENERS: dict[str, Callable[..., IO[Any]]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 
 
-@contextmanager
-def renamed_when_complete(path: Path) -> Iterator[Path]:
-    """Context manager with the name of a temporary file, which is renamed to `path` unless an error occurs."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        yield temporary
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+def opener(path: Path) -> Callable[..., IO[Any]]:
+    """Returns the function that opens a file, by its suffix."""
+    return _OPENERS.get(path.suffix.lower(), open)
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]], delimiter: str = ",") -> None:
     """Writes UTF-8 CSV, compressed if the name ends in .gz, .xz or .bz2. None is written as an empty field."""
-    opened = OPENERS.get(path.suffix, open)
-    with renamed_when_complete(path) as temporary, opened(temporary, "wt", encoding="utf-8", newline="") as stream:
+    with replaced_when_complete(path) as temporary, opener(path)(temporary, "wt", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
         writer.writerow(header)
         writer.writerows(rows)
@@ -47,7 +38,7 @@ def write_parquet(path: Path, columns: Mapping[str, Sequence[object]], beside: A
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with renamed_when_complete(path) as temporary:
+    with replaced_when_complete(path) as temporary:
         if beside is None:
             table = pa.table([_arrow(column) for column in columns.values()], names=list(columns))
         else:

@@ -74,9 +74,10 @@ class TaggingModel(nn.Module):
     def loss(self, hidden: Tensor, mask: Tensor, tags: Tensor) -> Tensor:
         """Returns the mean loss per tag from hidden states (B, L, width). This part is compiled; the encoder is not.
 
-        With `LARGE_EMISSIONS` or more, `linear_loss` of the head computes them in chunks. The result is the same.
+        With `LARGE_EMISSIONS` or more, `linear_loss` of the head computes them in chunks. The result is the same. With a
+        cost all are kept, since the search for candidates needs them.
         """
-        if self.head is not None and self._is_large(hidden, self.head.num_tags):
+        if self.head is not None and self.cost is None and self._is_large(hidden, self.head.num_tags):
             return self.head.linear_loss(hidden, self.projection, tags, mask)
         emissions: Tensor = self.projection(hidden)
         if self.head is None:

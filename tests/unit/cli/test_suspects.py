@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 import torch
 
+from linearcore import _atomic
 from linearcore.cleaning import LOSSES, _folds, find_wrong_labels, read_table
 from linearcore.cli import main
-from linearcore.tables import _write
 
 #: Rows whose label is wrong, counted from 0; the header is line 1.
 WRONG = (3, 40, 77, 100)
@@ -196,7 +196,7 @@ def test_decimal_commas_are_told_of_with_their_line(tmp_path, capsys):
     path = tmp_path / "t.csv"
     path.write_text("\n".join(["x;y", *(f"{number},{number % 7};{'ab'[number % 2]}" for number in range(5, 25))]))
     assert run(path, "--label", "y", "--delimiter", ";") == 2
-    wrong = "column 'x' has '5,5', a number with a decimal comma; write 5.5, or name the column in --categorical"
+    wrong = "column 'x' has '5,5', a number with a decimal comma; write 5.5, or pass --categorical 'x'"
     assert capsys.readouterr().err == f"linearcore: {path}:2: {wrong}\n"
     assert run(path, "--label", "y", "--delimiter", ";", "--categorical", "x", "--model", "linear") == 0
 
@@ -237,7 +237,7 @@ def test_an_interrupt_leaves_no_file(file, tmp_path, capsys, monkeypatch):
 
     words = (file, "--label", "kind", "--ignore", "id", "--epochs", "1", "--model", "network")
     words += ("--out", tmp_path / "ranked.csv")
-    for module, name in ((_folds, "_held_out"), (_write.os, "replace")):
+    for module, name in ((_folds, "_held_out"), (_atomic.os, "replace")):
         with monkeypatch.context() as patch:
             patch.setattr(module, name, interrupted)
             assert run(*words) == 130
@@ -277,7 +277,7 @@ def test_the_ranking_is_printed_though_the_file_cannot_be_written(file, tmp_path
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device", "ranked.csv")
 
-    monkeypatch.setattr(_write.os, "replace", full)
+    monkeypatch.setattr(_atomic.os, "replace", full)
     words = (file, "--label", "kind", "--ignore", "id", "--model", "linear", "--out", tmp_path / "ranked.csv")
     assert run(*words) == 2
     out, err = capsys.readouterr()

@@ -112,6 +112,15 @@ def test_tags_from_marginals_satisfy_the_constraints() -> None:
     assert bool((free != tags).any())
 
 
+def test_the_most_correct_tags_are_a_candidate() -> None:
+    head = make("crf")
+    emissions = torch.randn(8, 60, 3, generator=torch.Generator().manual_seed(1)).double()
+    best, most_correct = head.viterbi(emissions)[0], head.minimum_risk(emissions, cost="hamming")[0]
+    tags, _ = head.minimum_risk(emissions, cost="edit", candidates=1)
+    is_best, is_most_correct = ((tags == other).all(0) for other in (best, most_correct))
+    assert bool((is_best | is_most_correct).all()) and bool((is_most_correct & ~is_best).any())
+
+
 def test_samples_lower_the_cost_if_many_sequences_are_likely() -> None:
     head = make("crf")
     emissions = torch.randn(12, 60, 3, generator=torch.Generator().manual_seed(1)).double()

@@ -196,6 +196,30 @@ def test_low_rank_is_the_dense_head_with_the_product() -> None:
         torch.testing.assert_close(found, expected)
 
 
+class EverySecond(Uniform):
+    """Returns tags with a gap between them, as a view. What is in the gap is a tag, too."""
+
+    def sample(self, size, num_classes, like, generator):  # type: ignore[no-untyped-def]
+        return torch.randint(num_classes, (size[0], 2 * size[1]), generator=generator)[:, ::2]
+
+
+@pytest.mark.parametrize("form", ("logodds", "pairwise"))
+@pytest.mark.parametrize("unary", (0.0, 0.3))
+@pytest.mark.parametrize(("tags", "mask"), ((TAGS, MASK), (FULL_TAGS, None)), ids=("masked", "full"))
+@pytest.mark.parametrize("proposal", (SHARED, EverySecond()), ids=("shared", "view"))
+def test_kernels_compute_the_reference(
+    form: str, unary: float, tags: Tensor, mask: Tensor | None, proposal: Proposal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head, upstream = head_of(rank=3, form=form, unary=unary), drawn(tags.shape[1], seed=3)
+    results = []
+    for _ in range(2):
+        given = leaves(head, tags)
+        losses = sampled(head, given, tags, mask, proposal=proposal, reduction="none", sparse=False)
+        results.append([losses.detach(), *torch.autograd.grad(losses, given, upstream)])
+        monkeypatch.setattr("linearcore.heads._sampled.SiteLoss._kernels", lambda *_: None)
+    close(results[0], results[1])
+
+
 @pytest.mark.parametrize("form", ("logodds", "pairwise"))
 def test_one_tag_loses_nothing(form: str) -> None:
     head = head_of(1, form=form)

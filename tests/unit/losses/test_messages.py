@@ -175,6 +175,8 @@ CASES: dict[str, tuple[Callable[[], Tensor], type[Exception], str]] = {
         ValueError,
         r"`pos_weight` must broadcast to the shape of `scores`, \(3, 4\), got \(3,\)",
     ),
+    "pos weight negative": (yes_no(pos_weight=-2.0), ValueError, r"`pos_weight` must be a finite number .*, got -2.0"),
+    "pos weight infinite": (yes_no(pos_weight=math.inf), ValueError, r"`pos_weight` must be a finite number .*, got inf"),
     "pos weight a list": (yes_no(pos_weight=[2.0]), TypeError, r"`pos_weight` must be a torch tensor, got list"),
     "pos weight on another device": (
         yes_no(pos_weight=torch.ones(4, device="meta")),

@@ -233,6 +233,23 @@ def test_a_proposal_that_leaves_the_classes_is_noticed() -> None:
         sampled(leaves(), proposal=Careless())
 
 
+class EverySecond(Uniform):
+    """Returns classes with a gap between them, as a view. What is in the gap is a class, too."""
+
+    def sample(self, size, num_classes, like, generator):  # type: ignore[no-untyped-def]
+        return torch.randint(num_classes, (size[0], 2 * size[1]), generator=generator)[:, ::2]
+
+
+@every_form
+def test_candidates_may_be_a_view(form: Form) -> None:
+    results = []
+    for backend in ("compiled", "reference"):
+        given = leaves()
+        loss = sampled(given, form=form, proposal=EverySecond(), backend=backend)
+        results.append([loss.detach(), *torch.autograd.grad(loss, given)])
+    close(results[0], results[1])
+
+
 # Sparse gradients.
 
 

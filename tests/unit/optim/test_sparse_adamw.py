@@ -68,6 +68,28 @@ def test_rows_that_repeat_are_summed_whatever_computes_it(
         torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.parametrize("threads", (1, 2))
+def test_rows_that_repeat_between_others_and_in_any_layout(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Indices that agree in their last 11 bits, which are sorted first; enough of one row for several threads."""
+    before, results = torch.get_num_threads(), []
+    index = torch.randint(3, (1, 2000), generator=torch.Generator().manual_seed(0)) * 2048 + 7
+    index[0, 900:1100] = 7
+    values = drawn(2000, 33)
+    try:
+        torch.set_num_threads(threads)
+        for _ in range(2):
+            parameter = torch.nn.Parameter(drawn(5000, 33, seed=1))
+            # Views with gaps, and columns of a matrix.
+            places = torch.stack([index, index + 1], -1)[..., 0]
+            parameter.grad = torch.sparse_coo_tensor(places, values.t().contiguous().t(), parameter.shape)
+            SparseAdamW([parameter], lr=0.1).step()
+            results.append(parameter.detach())
+            monkeypatch.setattr("linearcore.optim._sparse_adamw.sparse_adamw", lambda *_: False)
+    finally:
+        torch.set_num_threads(before)
+    torch.testing.assert_close(*results, rtol=1e-10, atol=1e-10)
+
+
 def test_autograd_notices_the_step() -> None:
     parameter = torch.nn.Parameter(drawn(4, 2))
     optimizer = SparseAdamW([parameter], lr=0.1)

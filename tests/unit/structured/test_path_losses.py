@@ -124,6 +124,31 @@ def test_self_normalised_weights_give_the_weighted_mean() -> None:
     torch.testing.assert_close(found, exact(LATTICE, EditDistance(), "sum", "self-normalised", scores[0]), rtol=0.01, atol=0)
 
 
+class RoundedUp(Hamming):
+    """A cost that is above 1 by a rounding error if all labels are wrong."""
+
+    def between(self, *arguments: Any, **options: Any) -> Tensor:
+        return super().between(*arguments, **options) * (1 + 1e-15)
+
+
+def test_costs_above_one_by_rounding_have_weight_zero() -> None:
+    found = structured_estimate(
+        torch.zeros(1, GRID.num_arcs), TRUTH[GRID], structure=GRID, cost=RoundedUp(), num_samples=100, objective="mean",
+        generator=torch.Generator().manual_seed(0),
+    )  # fmt: skip
+    assert found.log_weight.isneginf().any() and not found.log_weight.isnan().any()
+
+
+def test_proposals_get_no_gradient() -> None:
+    weights = scores_of(GRID, 1).unsqueeze(0).requires_grad_()
+    found = structured_estimate(
+        scores_of(GRID).unsqueeze(0).requires_grad_(), TRUTH[GRID], structure=GRID, num_samples=2, objective="mean",
+        proposal=PathDistribution(GRID, weights),
+    )  # fmt: skip
+    found.losses.sum().backward()
+    assert weights.grad is None and not found.log_weight.requires_grad
+
+
 def test_an_automaton_of_a_chain_gives_the_loss_of_the_chain() -> None:
     stream = torch.Generator().manual_seed(0)
     sizes = (3, 1, 3), (3,), (3, 3), (3,)
@@ -193,6 +218,7 @@ FORBIDDEN = torch.full((GRID.num_arcs,), -math.inf)
         ({"truth": torch.tensor([[0, 1, -1]])}, ValueError, "`truth` must be labels from 0, and -100 after their end"),
         ({"truth": torch.tensor([[0, 1]])}, ValueError, "`cost` must compare outputs of different lengths, got 'hamming'"),
         ({"cost": SpanF1(("O", "B-A"))}, ValueError, "`names` must have one name for each of 3 tags, got 2"),
+        ({"cost": SpanF1(("O", "B-A")), "truth": torch.tensor([[0, 1, 0]])}, ValueError, "`names` must have one name"),
         ({"cost": "span-f1"}, ValueError, "`cost` must come with the names of the tags"),
         ({"proposal": UniformSequences()}, TypeError, "`proposal` must be a `PathDistribution` for an automaton"),
         ({"inner": PathDistribution.uniform(LATTICE)}, ValueError, "`inner` must have the automaton of `structure`"),

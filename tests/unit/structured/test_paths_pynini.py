@@ -10,7 +10,7 @@ from scipy.stats import norm
 from torch import Tensor
 
 from linearcore.structured import PathDistribution
-from linearcore.structures import Automaton, read_att, write_att
+from linearcore.structures import Automaton, ngram_kernel, read_att, write_att
 
 pynini = pytest.importorskip("pynini")
 pywrapfst = pytest.importorskip("pywrapfst")
@@ -115,6 +115,29 @@ def test_a_history_is_a_composition_with_a_bigram_automaton() -> None:
         product.num_states(),
         sum(product.num_arcs(state) for state in product.states()),
     )
+
+
+@pytest.mark.parametrize("n", (1, 2, 4))
+def test_the_count_kernel_is_a_rational_kernel(n: int) -> None:
+    """OpenFst: the number of paths of y' ∘ T ∘ T⁻¹ ∘ y, where T maps a sequence to each of its n-grams."""
+    num_tags, length = 4, 60
+    sequences = torch.randint(num_tags, (2, length), generator=torch.Generator().manual_seed(n))
+    scores = torch.zeros(length, dtype=torch.float64)
+    lines = [openfst(Automaton.from_arcs([(j, j + 1, tag) for j, tag in enumerate(tags)], final=[length]), scores, "log64")
+             for tags in sequences.tolist()]  # fmt: skip
+    counts = pynini.Fst(arc_type="log64")
+    counts.add_states(n + 1)
+    counts.set_start(0)
+    counts.set_final(n)
+    one = pynini.Weight("log64", 0)
+    for tag in range(1, num_tags + 1):
+        for state in (0, n):
+            counts.add_arc(state, pynini.Arc(tag, 0, one, state))
+        for state in range(n):
+            counts.add_arc(state, pynini.Arc(tag, tag, one, state + 1))
+    left, right = (pynini.compose(line, counts).project("output").rmepsilon().arcsort("olabel") for line in lines)
+    expected = math.exp(log_partition(pynini.compose(left, right)))
+    assert math.isclose(float(ngram_kernel(*sequences, n=n)), expected, rel_tol=1e-8) and expected > 0
 
 
 def test_a_lexicon_is_the_minimal_automaton() -> None:

@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from linearcore.tables import as_matrix, has_nan, is_sparse, repeats
+from linearcore.tables import as_matrix, is_sparse, label_values, nonfinite_entry, repeats
 
 DENSE = np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 3.0], [1.0, 0.0, 2.0]])
 KINDS = {
@@ -18,6 +18,8 @@ KINDS = {
     "bfloat16": torch.tensor(DENSE).bfloat16(),
     "trained": torch.tensor(DENSE, requires_grad=True),
     "sparse tensor": torch.tensor(DENSE).to_sparse(),
+    "sparse bfloat16 tensor": torch.tensor(DENSE).bfloat16().to_sparse(),
+    "no entry masked": np.ma.masked_array(DENSE, mask=False),
     "CSR": sp.csr_matrix(DENSE),
     "CSC": sp.csc_array(DENSE),
     "frame": pd.DataFrame(DENSE, index=["u", "v", "w"]),
@@ -46,8 +48,26 @@ def test_images_are_flattened():
 
 
 def test_missing_values_are_seen():
-    assert has_nan(as_matrix("x", pd.DataFrame({"a": pd.array([1, None], dtype="Int64")})))
-    assert has_nan(sp.csr_array(np.array([[0.0, np.inf]]))) and not has_nan(np.array([[1]]))
+    assert nonfinite_entry(as_matrix("x", pd.DataFrame({"a": pd.array([1, None], dtype="Int64")}))) == (1, 0)
+    sparse = np.zeros((4, 5))
+    sparse[0, 3], sparse[2, 4], sparse[3, 1] = 1.0, np.inf, np.nan
+    assert nonfinite_entry(sp.csr_array(sparse)) == nonfinite_entry(sparse) == (2, 4)
+    assert nonfinite_entry(np.array([[1]])) is None and nonfinite_entry(sp.csr_array(np.eye(2))) is None
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["a", np.nan, 2, ""],
+        ("a", None, 2, ""),
+        np.array(["a", pd.NA, 2, pd.NaT], dtype=object),
+        pd.Series(["a", pd.NA, 2, ""]),
+        pd.DataFrame({"label": ["a", np.nan, 2, None]}),
+    ],
+    ids=["list", "tuple", "array", "series", "frame"],
+)
+def test_missing_labels_are_no_class_and_numbers_stay_numbers(labels):
+    assert label_values(labels) == ["a", None, 2, None]
 
 
 @pytest.mark.parametrize(
@@ -57,6 +77,7 @@ def test_missing_values_are_seen():
         (np.array([["x"]]), TypeError, "`features` must be real numbers"),
         (np.zeros((2, 2), complex), TypeError, "`features` must be real numbers"),
         (np.zeros(2), ValueError, r"`features` must have one row per label, got shape \(2,\)"),
+        (np.ma.masked_array(np.eye(2), mask=np.eye(2)), ValueError, "`features` must have no masked entries"),
         ([[1, 2], [3]], TypeError, "`features` must be rows of equal length"),
     ],
 )

@@ -28,6 +28,11 @@ def test_packed_files(tmp_path, suffix, pack):
     assert read_table(write(tmp_path, pack(b"a,b\n1,2\n"), f"t.csv{suffix}")).rows == [["1", "2"]]
 
 
+def test_suffixes_in_capitals(tmp_path):
+    (tmp_path / "T.CSV.GZ").write_bytes(gzip.compress(b"a,b\n1,2\n"))
+    assert read_table(tmp_path / "T.CSV.GZ").rows == [["1", "2"]]
+
+
 def test_another_delimiter(tmp_path):
     table = read_table(write(tmp_path, "a;b\n1,5;2\n"), ";")
     assert table.rows == [["1,5", "2"]] and table.delimiter == ";"
@@ -51,7 +56,7 @@ BROKEN = {
     "double name": ("a,a\n1,2\n", "t.csv:1: two columns are called 'a'; rename one of them"),
     "no name": ("\n,a\n1,2\n", "t.csv:2: column 1 has no name; name it; pandas: to_csv(…, index=False)"),
     "one column": ("a\n1\n", "t.csv:1: the header has one column, 'a'; pass a label column"),
-    "semicolons": ("a;b\n1;2\n", "t.csv:1: the header has one column, 'a;b'; pass --delimiter ';'"),
+    "semicolons": ("a;b\n1;2\n", "t.csv:1: the header has one column, 'a;b'; choose the delimiter ';'"),
     "open quotation": ('a,b\n1,2\n"3,4\n', "t.csv:3: not valid CSV"),
     "latin-1": ("a,b\n1,é\n".encode("latin-1"), "t.csv: this is not UTF-8 text"),
 }

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from linearcore._extras import MissingExtraError
-from linearcore.tables import FrameTable, TableError, encode, read_table, repeats
+from linearcore.tables import ColumnKinds, FrameTable, TableError, encode, read_table, repeats
 
 FRAME = pd.DataFrame(
     {
@@ -69,6 +69,33 @@ def test_a_frame_is_not_changed_and_labels_may_stand_apart():
     assert FrameTable(FRAME, FRAME.kind.rename("truth"), ignore=["kind"]).label_column == "truth"
     with pytest.raises(ValueError, match=r"`labels` must have the index of the features, got another index"):
         FrameTable(FRAME, labels.sort_index(ascending=False))
+
+
+def test_categorical_numbers_are_categories(tmp_path):
+    codes = pd.Categorical([1234567, 1234568, 1234567, None])
+    frame = pd.DataFrame({"code": codes, "number": [1234567, 1234568, 1234569, 1], "y": list("abab")})
+    frame.to_parquet(tmp_path / "t.parquet")
+    for table in (FrameTable(frame), read_table(tmp_path / "t.parquet")):
+        encoded = encode(table, "y")
+        assert (encoded.categories, encoded.numbers) == (("code",), ("number",))
+        assert encode(table, "y", ColumnKinds(ignore=["code"], categorical=["number"])).features.shape == (4, 4)
+        assert encode(table, "y", ColumnKinds(ignore=["number"])).features.shape == (4, 3)
+
+
+def test_lists_are_neither_features_nor_labels_and_may_be_unused(tmp_path):
+    frame = pd.DataFrame({"x": range(4), "tags": [[1], [2], [1], [2]], "y": list("abab")})
+    frame.to_parquet(tmp_path / "t.parquet")
+    for table in (FrameTable(frame), read_table(tmp_path / "t.parquet")):
+        with pytest.raises(TableError, match=r"column 'tags' has .*ignore=\['tags'\]"):
+            encode(table, "y")
+        with pytest.raises(TableError, match=r"0: column 'tags' has \[1\]"):
+            encode(table, "tags")
+        assert encode(table, "y", ColumnKinds(ignore=["tags"])).features.shape == (4, 1)
+    mixed = FrameTable(pd.DataFrame({"x": range(4), "y": [1, "a", 1, "a"]}))
+    (tmp_path / "out.parquet").write_text("kept")
+    with pytest.raises(TableError, match=r"cannot be written as Parquet: .*write a \.csv file"):
+        mixed.write(tmp_path / "out.parquet", {"rank": range(4)})
+    assert (tmp_path / "out.parquet").read_text() == "kept"
 
 
 def test_unusable_columns_and_files(tmp_path, monkeypatch):

@@ -54,6 +54,13 @@ def test_the_loss_of_the_model_is_the_candidate_loss_of_the_head(name, cost):
     assert all(parameter.grad.isfinite().all() for parameter in (*model.projection.parameters(), *model.head.parameters()))
 
 
+def test_large_batches_are_trained_for_the_cost_too(monkeypatch):
+    model = TaggingModel(BiLSTM(["a"], hidden=12), NAMES, cost="edit")
+    expected = model.loss(*batch(model))
+    monkeypatch.setattr("linearcore.tagging._model.LARGE_EMISSIONS", 1)
+    torch.testing.assert_close(model.loss(*batch(model)), expected)
+
+
 @each("cost", {name: name for name in ("span-f1", "token-f1", "edit", "bleu", "hamming")}, ["span-f1"])
 def test_the_loss_falls_and_the_saved_tagger_predicts(cost, tmp_path):
     found = train(DATA, DEV, replace(SHORT, cost=cost), out=tmp_path)

@@ -1,12 +1,11 @@
 """Writes the report: reads results, computes evidence, renders the template with styles and scripts inline."""
 
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from linearcore.runtime import complaint, environment
+from linearcore.runtime import complaint, environment, write_atomically
 from linearcore_paper.experiments import EXPERIMENTS
 from linearcore_paper.report._evidence import LIVE
 from linearcore_paper.report._evidence_table import Evidence
@@ -112,12 +111,7 @@ def write_report(out_dir: Path) -> Path:
     experiments = read_experiments(out_dir)
     sections = tuple(_Section(experiment, _figure(experiment)) for experiment in experiments)
     page = out_dir / PAGE
-    temporary = page.with_name(f".{PAGE}.{os.getpid()}")
-    try:
-        temporary.write_text(_render(sections), encoding="utf-8", newline="\n")
-        os.replace(temporary, page)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_atomically(page, _render(sections))
     return page
 
 

@@ -95,6 +95,7 @@ ITEMS: tuple[Item, ...] = (
     Item("Appendix K", "app:rational_kernels", "The linear core extends to F1 and BLEU", (("ngram", "The advantages"),)),
     Item("Appendix K, additivity", "", "N-gram overlap is additive over histories", (("ngram", "N-gram overlap"),)),
     Item("Appendix K, F1 and BLEU", "", "F1 and BLEU are rational kernels", (("ngram", "F1 and BLEU become"),)),
+    Item("Appendix K, estimator", "", "The unbiased estimator generalises", (("ngram", "The unbiased estimator"),), ("c",)),
     Item("Appendix K, sampling", "", "No high-variance sampling is needed", (("ngram", "Proposals over"),), ("g",)),
     Item("Appendix K, rate", "", "The linear rate is preserved", (("ngram", "The linear rate"),), ("w",)),
     Item("Appendix K, step", "", "A step costs O(1)", (("ngram", "A step costs"),)),

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from functools import cache
 
 from linearcore._torch import openmp_parallel
-from linearcore.kernels.compiled.build import LIBRARY, source_hash
 
 
 @cache
 def library() -> ctypes.CDLL | None:
     """Returns the library, or None after a warning if the package was built without a C compiler."""
+    # Not with the package: Python warns if a module that it runs with `-m`, as users do with this one, is imported already.
+    from linearcore.kernels.compiled.build import LIBRARY, source_hash
+
     try:
         loaded = ctypes.CDLL(str(LIBRARY))
     except OSError:

@@ -18,6 +18,10 @@ FLAGS = (
     "-fno-signed-zeros",
     "-fPIC",
     "-fvisibility=hidden",
+    # Errors in newer compilers, only warnings in older ones.
+    "-Werror=implicit-function-declaration",
+    "-Werror=incompatible-pointer-types",
+    "-Werror=int-conversion",
 )
 
 

@@ -18,6 +18,8 @@ typedef struct {
     void *losses;        /* (N,) in float or double for none, otherwise a scalar in `dtype` */
     void *gradient;      /* (N, C) in `dtype`, or NULL */
     int64_t num_threads;
+    const void *class_weights; /* (C,) in float or double, or NULL */
+    const void *row_weights;   /* (N,) likewise */
 } arguments;
 
 typedef struct {
@@ -69,7 +71,17 @@ static void run_chunk(void *data, int64_t chunk) {
         __atomic_store_n(&c->status, NOT_FINITE, __ATOMIC_RELAXED);
 }
 
-/* Returns OK, BAD_LABEL, or NOT_FINITE: a score or a loss is infinite or NaN, or no row counts; outputs are then undefined. */
+/* Sum of the weights of all rows that count. */
+static double sum_of_weights(const arguments *a) {
+    double sum = 0;
+    for (int64_t i = 0; i < a->num_rows; i++)
+        if (a->target[i] != a->ignore_index)
+            sum += a->dtype == 1 ? weight_f64(a, i) : weight_f32(a, i);
+    return sum;
+}
+
+/* Returns OK, BAD_LABEL, or NOT_FINITE: a score or a loss is infinite or NaN, or no row counts, or the mean would divide by a
+   sum of weights that is negative or extreme; outputs are then undefined. */
 EXPORT int64_t lc_dense(const arguments *a) {
     int64_t num_counted = 0, is_bad = 0;
     for (int64_t i = 0; i < a->num_rows; i++) {
@@ -81,9 +93,13 @@ EXPORT int64_t lc_dense(const arguments *a) {
         return BAD_LABEL;
     if (num_counted == 0)
         return NOT_FINITE;
+    const int has_weights = a->class_weights != NULL || a->row_weights != NULL;
+    const double divisor = a->reduction != 2 ? 1 : has_weights ? sum_of_weights(a) : (double)num_counted;
+    if (!(divisor >= 1e-30 && divisor <= 1e30)) /* The factor of the gradient is a float. */
+        return NOT_FINITE;
     call c;
     c.a = *a;
-    c.row_scale = a->reduction == 2 ? 1.0 / (double)num_counted : 1.0;
+    c.row_scale = 1.0 / divisor;
     c.num_chunks = num_chunks(a->num_rows, a->num_classes, a->num_threads, (int64_t)(sizeof c.totals / sizeof *c.totals));
     c.status = OK;
     run_chunks(run_chunk, &c, c.num_chunks, (int)a->num_threads);

@@ -3,7 +3,7 @@
 
 enum { LOGODDS, PAIRWISE, CENTERED };
 
-/* What rows.h reads of a loss: the fields up to `scale`, which `_dense.py` packs. */
+/* What rows.h reads of a loss: the fields up to `scale`, which `_dense.py` packs, and others for whole rows, not used here. */
 typedef struct {
     surrogate phi;
     int64_t form, is_mean_over_competitors;
@@ -12,6 +12,7 @@ typedef struct {
     const int64_t *target;
     int64_t num_classes, ignore_index, reduction;
     void *losses, *gradient;
+    const void *class_weights, *row_weights;
 } arguments;
 
 /* One call of lc_local or lc_local_gradient; `_local.py` packs all but columns, sites and status. */

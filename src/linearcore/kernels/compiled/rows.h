@@ -59,7 +59,9 @@ INLINE ROWS(outcome) ROWS(competitors)(const arguments *a, const NAME(phi) * phi
     const REAL total = ROWS(compare)(a->phi.base, phi, reference, s, n, y, &slopes);
     const REAL average = a->is_mean_over_competitors ? 1 / (REAL)(n - 1) : 1;
     const REAL factor = scale * average, shared = is_centered ? -factor * slopes / (REAL)n : 0;
-    const ROWS(outcome) result = {total * average, factor, shared, is_centered ? shared : -factor * slopes};
+    /* A sum of huge scores overflows; φ(∞) may be 0, so the loss would look right. */
+    const REAL loss = IS_FINITE(reference) ? total * average : (REAL)NAN;
+    const ROWS(outcome) result = {loss, factor, shared, is_centered ? shared : -factor * slopes};
     return result;
 }
 
@@ -153,6 +155,12 @@ INLINE ROWS(outcome) ROWS(symmetric)(const arguments *a, const NAME(phi) * phi, 
     return result;
 }
 
+/* The product of the weights of row i, whose label is in range. */
+INLINE double ROWS(weight)(const arguments *a, int64_t i) {
+    const double of_class = a->class_weights == NULL ? 1 : ((const REAL *)a->class_weights)[a->target[i]];
+    return a->row_weights == NULL ? of_class : of_class * ((const REAL *)a->row_weights)[i];
+}
+
 /* Rows [first, last): losses or their sum, and the gradient. Returns 0 if a score or a loss is infinite or NaN. */
 VECTORIZED static int ROWS(rows)(const arguments *a, double row_scale, int64_t first, int64_t last, double *sum) {
     const int32_t n = (int32_t)a->num_classes, m = PADDED(n);
@@ -173,7 +181,7 @@ VECTORIZED static int ROWS(rows)(const arguments *a, double row_scale, int64_t f
         const STORED *scores = (const STORED *)a->scores + i * n;
         STORED *gradient = a->gradient == NULL ? NULL : (STORED *)a->gradient + i * n;
         const int64_t y = a->target[i];
-        REAL loss = 0;
+        REAL loss = 0, weight = 1;
         if (y == a->ignore_index) {
             if (gradient != NULL)
                 memset(gradient, 0, (size_t)n * sizeof(STORED));
@@ -189,20 +197,22 @@ VECTORIZED static int ROWS(rows)(const arguments *a, double row_scale, int64_t f
             ROWS(outcome) row = is_symmetric         ? ROWS(symmetric)(a, &phi, s, n, (int32_t)y, scale, length)
                                 : a->form == LOGODDS ? ROWS(log_odds)(a, &phi, s, n, (int32_t)y, scale)
                                                      : ROWS(competitors)(a, &phi, s, n, (int32_t)y, scale);
+            weight = (REAL)ROWS(weight)(a, i);
             loss = (REAL)a->scale * row.loss;
             if (gradient != NULL) {
                 if (is_on_sphere && !is_symmetric)
                     row = ROWS(from_sphere)(a, s, normed, n, (int32_t)y, length, row);
+                const REAL factor = weight * row.factor, shared = weight * row.shared;
 #pragma omp simd
                 for (int32_t v = 0; v < n; v++)
-                    gradient[v] = STORE(s[v] * row.factor + row.shared);
-                gradient[y] = STORE(row.label_gradient);
+                    gradient[v] = STORE(s[v] * factor + shared);
+                gradient[y] = STORE(weight * row.label_gradient);
             }
         }
         not_finite |= !IS_FINITE(loss);
-        total += loss;
+        total += (double)weight * loss;
         if (a->reduction == 0)
-            ((REAL *)a->losses)[i] = loss;
+            ((REAL *)a->losses)[i] = weight * loss;
     }
     if (s != small)
         free(s);

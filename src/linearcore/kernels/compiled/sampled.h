@@ -19,7 +19,8 @@ INLINE void NAME(copy_or_zero)(REAL *to, const REAL *from, int64_t n, int is_zer
 #define VALUE(vector, i) ((vector) == NULL ? (REAL)0 : ((const REAL *)(vector))[i])
 
 /* Looks up row n: a row of the batch for n < N, then the candidates. Returns 0 if a class is out of range. */
-VECTORIZED static int NAME(gather_row)(const sampled_call *a, int64_t n) {
+VECTORIZED static int NAME(gather_row)(const sampled_call *a, int64_t n, REAL *unused) {
+    (void)unused;
     const int64_t size = a->size, rank = a->rank, columns = a->columns, width = columns + 2 * rank;
     const int64_t length = total_length(a), lead = a->sources != NULL ? size : 0;
     const int64_t label = n < size ? label_of(a, n) : a->candidates[n - size];

@@ -37,7 +37,7 @@ def sparse_adamw(
     )  # fmt: skip
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["count", "number"])
 def _update(
     parameter, first, second, last_step, index, place, values, count, columns, number, log_decay, log_decay_rest, beta1,
     beta2, rate, correction, eps, HAS_DECAY: tl.constexpr, BLOCK: tl.constexpr, REPEATS: tl.constexpr,  # noqa: N803
@@ -79,4 +79,6 @@ def _update(
             tl.store(second + offset, v.to(second.dtype.element_ty), mask=inside)
             tl.store(parameter + offset, p.to(parameter.dtype.element_ty), mask=inside)
         if HAS_DECAY:
+            # Other warps may still have to read the previous number.
+            tl.debug_barrier()
             tl.store(last_step + row, number)

@@ -250,7 +250,8 @@ def _pairwise_row(
                 _, number = _unmasked(base, num_classes, REPEATS, LANES, WIDTH)
                 second = tl.maximum(number - 1.0, 1.0)
                 if HAS_GRADIENT:
-                    # It was written before it was known that classes are masked.
+                    # It was written before it was known that classes are masked; other threads may read it.
+                    tl.debug_barrier()
                     _rescale(to, guess / second, num_classes, REPEATS, LANES, WIDTH)
             loss /= second
     return loss, -first * (weight / second if IS_MEAN else weight), first, second

@@ -103,7 +103,7 @@ def _add_to_hidden(gradient, weight, labels, factor, result, features, BLOCK: tl
     tl.store(result + row * features + index, total.to(result.dtype.element_ty), mask=is_feature)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows", "num_classes"])
 def _add_to_weight(
     gradient, bias_gradient, hidden, ordered, order, factor, rows, num_classes, features,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,  # noqa: N803
@@ -141,7 +141,7 @@ def _add_to_weight(
                 tl.store(bias_gradient + label, tl.load(bias_gradient + label) + bias_total)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows"])
 def _add_to_rows(gradient, vector, mask, rows, features, ROWS: tl.constexpr, BLOCK: tl.constexpr):  # noqa: N803
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     index = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)

@@ -83,7 +83,7 @@ def _is_simple(identity: KernelIdentity) -> bool:
     return identity.width == math.inf and identity.sharpness == 1.0
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["first", "rows", "parts"])
 def _competitors(
     scores, labels, first, reference, scale, offset, sums, rows, parts, num_classes, span,
     tau, width, sharpness, tail_scale, factor, parameter_1, parameter_2, BASE: tl.constexpr, IS_SIMPLE: tl.constexpr,  # noqa: N803

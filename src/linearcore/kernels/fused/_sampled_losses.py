@@ -135,7 +135,7 @@ def _finish(
     )  # fmt: skip
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["size", "num_classes", "ignore_index", "width"])
 def _losses(
     scores, unary_scores, log_weight, weight_stride, weight_step, target, class_index, bias, bias_stride, start, end,
     first, last, label_scores, losses, stats, size, num_candidates, num_classes, ignore_index, width, unary, scale,
@@ -225,7 +225,7 @@ def _tile_gradient(
     return tl.where(inside & (share != 0.0), upstream * result, 0.0)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["grad_stride", "size", "num_tiles", "width"])
 def _score_gradient(
     grad_output, grad_stride, stats, scores, unary_scores, log_weight, weight_stride, weight_step, class_index,
     bias, bias_stride, start, end, first, last, gradient, edge_gradient, sums,

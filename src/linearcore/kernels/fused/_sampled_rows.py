@@ -69,7 +69,7 @@ def table_gradients(
     return TableGradients(grad_hidden, weight_values, vector_values, edge_values)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["size", "num_candidates", "num_classes", "ignore_index", "width"])
 def _gather(
     hidden, hidden_stride, hidden_step, weight, weight_stride, weight_step, bias, bias_stride, start, end, sources, targets,
     target, candidates, before, after, first, last, packed, candidate_rows, label_scores, index,
@@ -173,7 +173,7 @@ def _gather_edges(
     return tl.sum(left, 0) + tl.sum(right, 0)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["grad_stride", "size", "num_candidates", "num_tiles", "width"])
 def _row_gradient(
     grad_output, grad_stride, stats, hidden, hidden_stride, hidden_step, weight, weight_stride, weight_step,
     sources, targets, first, last, packed, index, grad_rows, grad_candidates, sums,

@@ -15,6 +15,8 @@ from linearcore.structures.automata._topology import Graph
 
 #: Number of the empty label in files, by OpenFst's convention, and k2's label of arcs into its final state.
 EPSILON, K2_FINAL = 0, -1
+#: Largest number of a state or label: what fits into 32 bits, as in OpenFst and k2.
+LARGEST = 2**31 - 1
 
 Source = str | os.PathLike[str] | Iterable[str]
 
@@ -149,7 +151,7 @@ class _Reader(NamedTuple):
         text = line.cells[column]
         if not (text.isascii() and text.isdigit()):
             raise self._error(line, f"the state {text!r} is not a number from 0", "write states as numbers")
-        return int(text)
+        return self._checked(line, "state", int(text))
 
     def cost(self, line: _Line, column: int) -> float:
         """The cost in a column, 0 if the line ends before it."""
@@ -170,7 +172,7 @@ class _Reader(NamedTuple):
             wrong = f"the labels {cells[0]!r} and {cells[1]!r} differ"
             raise self._error(line, wrong, 'pass project="input" or project="output" to keep one of them')
         text = cells[0 if project == "input" else -1]
-        number = self._number(line, text)
+        number = self._checked(line, "label", self._number(line, text))
         if number in (EPSILON, K2_FINAL):
             return NO_LABEL
         if number - self.offset < 0:
@@ -187,6 +189,11 @@ class _Reader(NamedTuple):
         if not (digits.isascii() and digits.isdigit()):
             raise self._error(line, f"the label {text!r} is not a number", "pass the symbol table as `symbols`")
         return int(text)
+
+    def _checked(self, line: _Line, what: str, number: int) -> int:
+        if number > LARGEST:
+            raise self._error(line, f"the {what} {number} is above the largest, {LARGEST}", "use smaller numbers")
+        return number
 
     def _error(self, line: _Line, wrong: str, advice: str) -> ValueError:
         return ValueError(f"{self.name}:{line.number}: {wrong}; {advice}")

@@ -12,7 +12,7 @@ from typing import Any
 from linearcore_paper.experiments.ngram.chunks import ARCHIVE, check_data, data_hash
 from linearcore_paper.experiments.ngram.claims import judge_claims
 from linearcore_paper.experiments.ngram.figure import draw
-from linearcore_paper.experiments.ngram.sentences import additivity, linear_rate, step_times, variances
+from linearcore_paper.experiments.ngram.sentences import additivity, expectations, linear_rate, step_times, variances
 from linearcore_paper.experiments.ngram.strings import FILES, treebank_hash
 from linearcore_paper.experiments.ngram.table import rows_of
 from linearcore_paper.experiments.ngram.training import GENERATED_TASKS, METHODS, METRICS, TEMPERATURES, Plan, train_run
@@ -44,6 +44,7 @@ def parts(settings: Settings) -> dict[str, Part]:
     found: dict[str, Part] = {
         "additivity": additivity,
         "rate": linear_rate,
+        "expectation": partial(expectations, 17 if settings.is_paper else 7),
         "variance": partial(variances, 17 if settings.is_paper else 7),
         "times": partial(step_times, repeats),
     }
@@ -133,6 +134,7 @@ def conclude(results: dict[str, Any], settings: Settings) -> Outcome:
         "weights": list(WEIGHTS[settings.scale]),
         "additivity": results["additivity"],
         "rate": results["rate"],
+        "expectation": results["expectation"],
         "variance": results["variance"],
         "times": results["times"],
     }

@@ -1,4 +1,4 @@
-"""Numbers for the sentences of the appendix: additivity, variance, the linear rate and the cost of a step."""
+"""Numbers for the sentences of the appendix: additivity, bias, variance, the linear rate and the cost of a step."""
 
 import time
 from collections.abc import Callable
@@ -27,6 +27,8 @@ WINDOWS = (2, 3, 4)
 DELTAS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 TAGS = (50, 500, 5000)
 LENGTH, BATCH, SAMPLES = 20, 8, 64
+#: The true sequence of `expectations` and `variances`.
+TRUTH = torch.tensor([1, 2, 0])
 
 
 def additivity() -> dict[str, list[float]]:
@@ -66,44 +68,73 @@ def linear_rate() -> dict[str, Any]:
     return {"deltas": list(DELTAS), "ratios": round_values(found.surrogate / found.target, 4)}
 
 
+def expectations(tags: int) -> dict[str, dict[str, float]]:
+    """Returns by cost the expected estimate of the structured sum, divided by the sum: 1 if the estimate is unbiased.
+
+    Exact, by enumeration as in `variances`. The outer sequence is sampled from those that share an aligned pair of tags with
+    the truth, or from a mixture with uniform samples.
+    """
+    space, scores = Sequences(tags, 3), _unary_scores(tags)
+    losses = LinearCore().value(scores.unsqueeze(1) - scores).fill_diagonal_(0.0).sum(1)
+    aligned = SimilarSequences(2)
+    probabilities = {"aligned": _probabilities(aligned, space), "with uniform": _probabilities(_mixed(aligned), space)}
+    found = {}
+    for label, similarity in _similarities(space).items():
+        terms = similarity * losses
+        shares = {name: terms[each > 0].sum() / terms.sum() for name, each in probabilities.items()}
+        found[label] = {name: float(round_values(share.item(), 4)) for name, share in shares.items()}
+    return found
+
+
 def variances(tags: int) -> dict[str, dict[str, float]]:
     """Returns by cost how many times fewer samples than uniform ones give the same variance of the gradient.
 
     Exact, by enumeration of all sequences of three tags: the structured sum with its inner sum computed, unary scores, and
     samples of the outer sequence from proposals of which one quarter is uniform.
     """
-    space, phi = Sequences(tags, 3), LinearCore()
+    space, scores, phi = Sequences(tags, 3), _unary_scores(tags), LinearCore()
     features = space.features("unary")
-    emissions = torch.randn(3, 1, tags, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    scores = features @ emissions.flatten()
     slopes = phi.derivative(scores.unsqueeze(1) - scores).fill_diagonal_(0.0)
     gradients = (slopes.sum(1, keepdim=True) * features - slopes @ features) / (space.size - 1)
-    truth = torch.tensor([1, 2, 0])
-    names = ["O", *(f"{prefix}-{kind}" for kind in range(tags // 2) for prefix in "BI")]
-    costs: dict[str, Cost] = {"aligned pairs": AlignedNgram(2), "span F1": SpanF1(names), "BLEU": Bleu(2)}
     proposals: dict[str, SequenceProposal] = {
         "aligned": SimilarSequences(2),
         "moved": MovedNgrams(2),
-        "model": ModelSequences(emissions, _chain(tags)),
+        "model": ModelSequences(_emissions(tags), _chain(tags)),
     }
+    probabilities = {name: _probabilities(_mixed(proposal), space) for name, proposal in proposals.items()}
     found = {}
-    for label, cost in costs.items():
-        weights = (1 - cost.between(space.outputs, truth, dtype=torch.float64)) / space.size
-        terms = weights.unsqueeze(1) * gradients
+    for label, similarity in _similarities(space).items():
+        terms = (similarity / space.size).unsqueeze(1) * gradients
         mean, squares = terms.sum(0).square().sum(), terms.square().sum(1)
         uniform = space.size * squares.sum() - mean
         found[label] = {
-            name: float(round_values(uniform / ((squares / _probabilities(each, space, truth)).sum() - mean), 3))
-            for name, each in proposals.items()
+            name: float(round_values(uniform / ((squares / each).sum() - mean), 3)) for name, each in probabilities.items()
         }
     return found
 
 
-def _probabilities(proposal: SequenceProposal, space: Sequences, truth: torch.Tensor) -> torch.Tensor:
-    mixed = MixedSequences((proposal, UniformSequences()), (3, 1))
-    tags = truth.unsqueeze(1)
-    log_prob = mixed.log_prob(space.outputs.unsqueeze(-1), tags, Sites.of(tags >= 0), space.num_tags)
-    return log_prob.squeeze(1).exp()
+def _emissions(tags: int) -> torch.Tensor:
+    return torch.randn(3, 1, tags, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+
+
+def _unary_scores(tags: int) -> torch.Tensor:
+    return Sequences(tags, 3).features("unary") @ _emissions(tags).flatten()
+
+
+def _similarities(space: Sequences) -> dict[str, torch.Tensor]:
+    """Returns 1 − ℓ of all sequences by cost."""
+    names = ["O", *(f"{prefix}-{kind}" for kind in range(space.num_tags // 2) for prefix in "BI")]
+    costs: dict[str, Cost] = {"aligned pairs": AlignedNgram(2), "span F1": SpanF1(names), "BLEU": Bleu(2)}
+    return {label: 1 - cost.between(space.outputs, TRUTH, dtype=torch.float64) for label, cost in costs.items()}
+
+
+def _mixed(proposal: SequenceProposal) -> SequenceProposal:
+    return MixedSequences((proposal, UniformSequences()), (3, 1))
+
+
+def _probabilities(proposal: SequenceProposal, space: Sequences) -> torch.Tensor:
+    tags = TRUTH.unsqueeze(1)
+    return proposal.log_prob(space.outputs.unsqueeze(-1), tags, Sites.of(tags >= 0), space.num_tags).squeeze(1).exp()
 
 
 def step_times(repeats: int) -> list[dict[str, float]]:
