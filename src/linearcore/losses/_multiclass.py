@@ -63,7 +63,7 @@ def multiclass_loss(
         backend: "reference" (PyTorch operations with autograd), "eager" (PyTorch operations on blocks of rows, with a custom
             backward pass), "compiled" (C, not torch.compile: on a CPU in float32 or float64 without class margins; as
             "eager" with infinite scores), "fused" (Triton, on a GPU for index targets in float32 or half precision), or
-            "auto", the fastest of these that torch.compile and torch.func allow.
+            "auto", the fastest of these that torch.compile and torch.func allow; it also uses C for reduced half precision.
         validate: raise a ValueError for invalid scores, labels out of range and invalid target probabilities; synchronises
             with the GPU. A label out of range always raises on a CPU outside torch.compile; elsewhere its loss is NaN.
 

@@ -44,7 +44,7 @@ def test_auto_is_compiled_for_rows_and_eager_for_what_is_not_compiled(chosen: li
     multi(SCORES, reduction="none")
     multi(SCORES, label_smoothing=0.1)
     multi(SCORES, surrogate=Hinge())
-    multi(SCORES.half())
+    multi(SCORES.half(), reduction="none")  # With a reduction it takes the kernel of whole batches.
     yes_no(SCORES, reduction="none")
     assert chosen == ["compiled", "compiled", "compiled", "eager", "eager", "eager"]
 
