@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 TARGETS = "laws/test_form_targets.py unit/losses/test_multiclass.py unit/losses/test_label_range.py unit/losses/baselines"
-COMPILED = "unit/kernels/test_compiled.py laws/test_form_backends.py laws/test_infinite_scores.py"
+COMPILED = "unit/kernels/test_compiled.py unit/kernels/test_compiled_w*.py laws/test_form_backends.py laws/test_infinite_scores.py"
 BINARY = "unit/losses/test_binary.py laws/test_form_backends.py"
 FORMS = "unit/forms laws/test_form_backends.py laws/test_form_targets.py laws/test_forms.py unit/losses/test_multiclass.py"
 KERNELS, STRUCTURED = "unit/kernels laws/test_heads.py", "unit/structured"
