@@ -28,14 +28,17 @@ test: $(VENV)/.dev-installed  ## run the tests, the examples in docstrings inclu
 test-slow: $(VENV)/.dev-installed  ## run the full crosses and long runs that `make test` leaves out
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -q -m slow $(ARGS)
 
-# Uses the Python on the PATH, which has a torch for its GPU, and installs nothing.
+# Uses the Python on the PATH, which has a torch for its GPU, and installs nothing. Most of the time goes into compiling about
+# a thousand kernels: several processes do it if that Python has pytest-xdist, and the full crosses are left out unless FULL=1.
 RECORD ?=
+FULL ?=
 # Steps as CUDA graphs: the stepper itself, and those of both trainers.
 GRAPH_TESTS := tests/unit/runtime/test_stepper.py tests/unit/tagging/test_steps.py tests/paper/vision/test_steps.py
 
-test-gpu:  ## run all kernel tests compiled on a GPU, and those of CUDA graphs; RECORD=FILE.json writes what came out
+test-gpu:  ## run the kernel tests compiled on a GPU, and those of CUDA graphs; FULL=1 crosses everything; RECORD=FILE.json writes what came out
 	@LINEARCORE_TEST_DEVICE=cuda LINEARCORE_TEST_RECORD=$(RECORD) PYTHONPATH=src:paper/src:.:$$PYTHONPATH $(PYTHON) -m pytest \
-		-q -m "slow or not slow" --ignore=tests/kernels/test_interpreted.py tests/kernels $(GRAPH_TESTS) $(ARGS)
+		-q -m "$(if $(FULL),slow or not slow,not slow)" $$($(PYTHON) -c "import xdist; print('-n 8')" 2>/dev/null) \
+		--ignore=tests/kernels/test_interpreted.py tests/kernels $(GRAPH_TESTS) $(ARGS)
 
 lint: $(VENV)/.dev-installed  ## style, format, types, layers
 	@$(BIN)/ruff check .

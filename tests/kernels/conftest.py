@@ -17,6 +17,8 @@ from linearcore.runtime import write_record
 from tests.kernels.paths import DEVICE
 
 IS_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+# Versions of torch before 2.13 may refuse all products in deterministic mode without it. Read at the first product.
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 if DEVICE.type == "cuda" and not torch.cuda.is_available():
     pytest.exit("make test-gpu needs a CUDA device, and torch sees none", 2)
 #: Without fused kernels for the device there is nothing for these tests to look at.
