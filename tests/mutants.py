@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 TARGETS = "laws/test_form_targets.py unit/losses/test_multiclass.py unit/losses/test_label_range.py unit/losses/baselines"
-COMPILED = "unit/kernels/test_compiled.py unit/kernels/test_compiled_w*.py laws/test_form_backends.py laws/test_infinite_scores.py"
+COMPILED = "unit/kernels/test_compiled*.py laws/test_form_backends.py laws/test_infinite_scores.py"
 BINARY = "unit/losses/test_binary.py laws/test_form_backends.py"
 FORMS = "unit/forms laws/test_form_backends.py laws/test_form_targets.py laws/test_forms.py unit/losses/test_multiclass.py"
 KERNELS, STRUCTURED = "unit/kernels laws/test_heads.py", "unit/structured"
@@ -66,6 +66,8 @@ MUTANTS = (
     ("kernels/compiled/_gradient.py", "target, *weights)\n        ctx.k", "target)\n        ctx.k", COMPILED),
     ("kernels/compiled/sampled.h", "a->candidates[k] == label ? -INFINITY : x", "x", SAMPLED),
     ("kernels/compiled/sampled.h", "is_none = part ? is_first : is_last", "is_none = part ? is_last : is_first", SAMPLED),
+    ("kernels/compiled/_sampled.py", "hidden if hidden.stride(1) == 1 else hidden.contiguous()", "hidden", SAMPLED),
+    ("kernels/compiled/_soft.py", "weights.to(scores.dtype).contiguous()", "weights.to(scores.dtype)", COMPILED),
     ("losses/_sampled_batch.py", "samples.index.long().contiguous()", "samples.index.long()", SAMPLED),
     ("heads/_sampled.py", "samples.index.long().contiguous().view(-1)", "samples.index.long().reshape(-1)", SAMPLED),
     ("kernels/compiled/adamw.h", "sum[j] += more[j]", "sum[j] = more[j]", "unit/optim"),

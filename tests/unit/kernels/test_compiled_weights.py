@@ -110,3 +110,15 @@ def test_a_tiny_gradient_in_float16_is_scaled_before_it_is_rounded() -> None:
         (loss.float() * 2.0**14).backward()
     assert float(exact.grad.abs().min()) > 0
     torch.testing.assert_close(scores.grad.double(), exact.grad, rtol=2e-3, atol=1e-7)
+
+
+@pytest.mark.parametrize("form", ("logodds", "pairwise", "centered"))
+def test_probabilities_with_any_strides(form: str) -> None:
+    target = drawn(4, 20, seed=1).softmax(1)
+    views = (target.t().contiguous().t(), torch.stack([target, -target], -1)[..., 0], target[:1].expand(4, 20))
+    for view in views:
+        losses = [
+            multiclass_loss(drawn(4, 20), given, form=form, reduction="none", backend="compiled")
+            for given in (view, view.contiguous())
+        ]
+        assert torch.equal(*losses)

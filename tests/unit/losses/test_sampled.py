@@ -250,6 +250,20 @@ def test_candidates_may_be_a_view(form: Form) -> None:
     close(results[0], results[1])
 
 
+@every_form
+def test_inputs_of_the_kernels_with_any_strides(form: Form) -> None:
+    """Hidden states by columns, with gaps, or one row for all; rows of the weight with gaps."""
+    hidden, weight, bias = (leaf.detach() for leaf in leaves())
+    gaps = torch.cat([weight, weight], -1)[:, :WIDTH]
+    for view in (hidden.t().contiguous().t(), torch.stack([hidden, -hidden], -1)[..., 0], hidden[:1].expand(5, WIDTH)):
+        results = []
+        for given in ((view, gaps, bias), (view.contiguous(), weight, bias)):
+            inputs = [tensor.detach().requires_grad_() for tensor in given]
+            loss = sampled(inputs, form=form, backend="compiled")
+            results.append([loss.detach(), *torch.autograd.grad(loss, inputs)])
+        close(results[0], results[1], 1e-14)
+
+
 # Sparse gradients.
 
 
