@@ -1,4 +1,4 @@
-"""Does `make test` notice a fault? Breaks the library in fifty places, one at a time, and runs the tests beside each.
+"""Does `make test` notice a fault? Breaks the library in eighty places, one at a time, and runs the tests beside each.
 
     python -m tests.mutants                   all of them, a minute or so for four
     python -m tests.mutants forms/_logodds    those whose file has this in its path
@@ -45,7 +45,7 @@ MUTANTS = (
     ("forms/_labels.py", "weights * (1 - self.smoothing) + self.smoothing", "weights + self.smoothing", FORMS),
     ("forms/_class_chunks.py", "missing = -self.sums[1].sum(0)", "missing = 0 * self.sums[1].sum(0)", LINEAR),
     ("forms/_class_chunks.py", "                raise MaskedScoresError", "                pass", LINEAR),
-    ("losses/_linear_chunks.py", "marks.fill(losses, math.inf), gradients", "losses, gradients", LINEAR),
+    ("losses/_linear_chunks.py", "invalid.fill(losses, math.inf), gradients", "losses, gradients", LINEAR),
     ("losses/_linear_chunks.py", "if rows.start == 0:", "if True:", LINEAR),
     ("heads/_linear.py", ".masked_fill(neighbours.is_first, 0.0)", "", LINEAR),
     ("forms/_rows.py", "overwrite = block.dtype != scores.dtype  # A cast", "overwrite = True  # A cast", FORMS),
@@ -78,7 +78,7 @@ MUTANTS = (
     ("kernels/_local.py", "ends.t(), alpha=-1)", "ends.t(), alpha=0)", KERNELS),
     ("kernels/_local.py", "target[sites.after(tags)].masked_fill(is_last, 0.0)", "target[sites.after(tags)]", KERNELS),
     ("kernels/_partition.py", "not is_captured and not bool(is_exact)", "False", KERNELS),
-    ("kernels/_partition.py", "state.norm[1:]).masked_fill(is_masked, 0.0)", "state.norm[1:])", KERNELS),
+    ("kernels/_rescaled.py", "state.norm[1:]).masked_fill(is_masked, 0.0)", "state.norm[1:])", KERNELS),
     ("kernels/_viterbi.py", "max_product(alpha), incoming)", "max_product(alpha), max_product(alpha))", KERNELS),
     ("kernels/_max_product.py", "> bound.amin(-1, keepdim=True)", "> bound.amax(-1, keepdim=True)", KERNELS),
     ("kernels/_kbest.py", "values, position // width, tags", "values, position % width, tags", KERNELS),
@@ -87,7 +87,7 @@ MUTANTS = (
     ("heads/_ssvm.py", "(cost + violator_score - true_score).clamp(min=0.0)", "cost + violator_score - true_score", CHAINS),
     ("heads/_ssvm.py", "viterbi(emissions + site_costs, chain", "viterbi(emissions, chain", CHAINS),
     ("heads/_sampled.py", "may_follow[candidates, after])", "may_follow[after, candidates])", SAMPLED),
-    ("heads/_chain.py", "if name not in kwargs:", "if False:", CHAINS),
+    ("heads/_arguments.py", "if name not in kwargs:", "if False:", CHAINS),
     ("heads/_batch.py", "unmasked[:1] | (tags[:1] == IGNORED_TAG)", "unmasked[:1]", CHAINS),
     ("heads/_candidates.py", "scores[1:] + log_costs", "scores[1:]", "unit/heads/test_candidates.py"),
     ("structured/_estimates.py", "(outer.tags != inner.tags) & sites.mask", "outer.tags != inner.tags", STRUCTURED),
