@@ -43,7 +43,7 @@ class Path:
         labels: the shape of the labels, likewise.
         has_labels: whether labels can be ignored or out of range.
         roundings: how often numbers are rounded to the dtype: in a linear layer and its loss the scores are, and their
-            gradients, whose errors add up over the classes.
+            gradients, whose errors add up over the classes or candidates.
     """
 
     losses: Losses
@@ -84,7 +84,7 @@ def sampled(form: str, *, sparse: bool) -> Path:
         )  # fmt: skip
 
     shapes = lambda n, c: {"hidden": (n, 3), "weight": (c, 3), "bias": (c,)}  # noqa: E731
-    return Path(losses, shapes, lambda n, c: (n,))
+    return Path(losses, shapes, lambda n, c: (n,), roundings=2)
 
 
 def linear(form: str, *, bias: bool = True) -> Path:

@@ -104,16 +104,21 @@ class _SampledRows(torch.autograd.Function):
 def _products(gradient: Tensor, edge_gradient: Tensor, gathered: Gathered, width: int) -> tuple[Tensor, Tensor]:
     """Back-propagates the gradient of the candidates' scores to `gathered.rows` and `gathered.candidate_rows`.
 
-    The first `width` columns, the hidden states, use `gradient`; the others, the transitions, use `edge_gradient`.
+    The first `width` columns, the hidden states, use `gradient`; the others, the transitions, use `edge_gradient`. The first
+    result is float32 for half precisions: the gradient of the label, which nearly cancels it, is added before it is rounded.
     """
     rows, candidates = gathered.rows, gathered.candidate_rows
     if edge_gradient is gradient:
-        return gradient @ candidates, gradient.t() @ rows
-    results = torch.empty_like(rows), torch.empty_like(candidates)
-    for columns, part in ((slice(width), gradient), (slice(width, None), edge_gradient)):
-        torch.mm(part, candidates[:, columns], out=results[0][:, columns])
-        torch.mm(part.t(), rows[:, columns], out=results[1][:, columns])
-    return results
+        return _unrounded_product(gradient, candidates), gradient.t() @ rows
+    parts = (gradient, slice(width)), (edge_gradient, slice(width, None))
+    grad_rows = torch.cat([_unrounded_product(part, candidates[:, columns]) for part, columns in parts], 1)
+    return grad_rows, torch.cat([part.t() @ rows[:, columns] for part, columns in parts], 1)
+
+
+def _unrounded_product(left: Tensor, right: Tensor) -> Tensor:
+    if left.dtype in (torch.float32, torch.float64):
+        return left @ right
+    return torch.mm(left, right, out_dtype=torch.float32) if left.is_cuda else left.float() @ right.float()
 
 
 def _as_tensors(
