@@ -59,6 +59,7 @@ MUTANTS = (
     ("kernels/compiled/elements.h", "negative.slope - t[i] * positive", "negative.slope + t[i] * positive", COMPILED),
     ("kernels/compiled/_gradient.py", "elif grad_output.item() != 1:", "elif False:", COMPILED),
     ("kernels/compiled/sampled.h", "a->candidates[k] == label ? -INFINITY : x", "x", SAMPLED),
+    ("kernels/compiled/automaton.h", "reached[call->source[i]] += slots", "reached[call->source[i]] = slots", "unit/kernels/test_compiled_automaton.py"),
     ("kernels/compiled/adamw.h", "sum[j] += more[j]", "sum[j] = more[j]", "unit/optim"),
     ("kernels/_local.py", "ends.t(), alpha=-1)", "ends.t(), alpha=0)", KERNELS),
     ("kernels/_local.py", "target[sites.after(tags)].masked_fill(is_last, 0.0)", "target[sites.after(tags)]", KERNELS),
