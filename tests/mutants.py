@@ -16,6 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 TARGETS = "laws/test_form_targets.py unit/losses/test_multiclass.py unit/losses/test_label_range.py unit/losses/baselines"
+AUTOMATON = "unit/kernels/test_compiled_automaton.py"
 COMPILED = "unit/kernels/test_compiled.py laws/test_form_backends.py laws/test_infinite_scores.py"
 BINARY = "unit/losses/test_binary.py laws/test_form_backends.py"
 FORMS = "unit/forms laws/test_form_backends.py laws/test_form_targets.py laws/test_forms.py unit/losses/test_multiclass.py"
@@ -59,7 +60,7 @@ MUTANTS = (
     ("kernels/compiled/elements.h", "negative.slope - t[i] * positive", "negative.slope + t[i] * positive", COMPILED),
     ("kernels/compiled/_gradient.py", "elif grad_output.item() != 1:", "elif False:", COMPILED),
     ("kernels/compiled/sampled.h", "a->candidates[k] == label ? -INFINITY : x", "x", SAMPLED),
-    ("kernels/compiled/automaton.h", "reached[call->source[i]] += slots", "reached[call->source[i]] = slots", "unit/kernels/test_compiled_automaton.py"),
+    ("kernels/compiled/automaton.h", "reached[call->source[i]] += slots", "reached[call->source[i]] = slots", AUTOMATON),
     ("kernels/compiled/adamw.h", "sum[j] += more[j]", "sum[j] = more[j]", "unit/optim"),
     ("kernels/_local.py", "ends.t(), alpha=-1)", "ends.t(), alpha=0)", KERNELS),
     ("kernels/_local.py", "target[sites.after(tags)].masked_fill(is_last, 0.0)", "target[sites.after(tags)]", KERNELS),
