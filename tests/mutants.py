@@ -17,6 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 TARGETS = "laws/test_form_targets.py unit/losses/test_multiclass.py unit/losses/test_label_range.py unit/losses/baselines"
 COMPILED = "unit/kernels/test_compiled*.py laws/test_form_backends.py laws/test_infinite_scores.py"
+AUTOMATON = "unit/kernels/test_compiled_automaton.py"
 BINARY = "unit/losses/test_binary.py laws/test_form_backends.py"
 FORMS = "unit/forms laws/test_form_backends.py laws/test_form_targets.py laws/test_forms.py unit/losses/test_multiclass.py"
 KERNELS, STRUCTURED = "unit/kernels laws/test_heads.py", "unit/structured"
@@ -70,6 +71,7 @@ MUTANTS = (
     ("kernels/compiled/_soft.py", "weights.to(scores.dtype).contiguous()", "weights.to(scores.dtype)", COMPILED),
     ("losses/_sampled_batch.py", "samples.index.long().contiguous()", "samples.index.long()", SAMPLED),
     ("heads/_sampled.py", "samples.index.long().contiguous().view(-1)", "samples.index.long().reshape(-1)", SAMPLED),
+    ("kernels/compiled/automaton.h", "reached[call->source[i]] += slots", "reached[call->source[i]] = slots", AUTOMATON),
     ("kernels/compiled/adamw.h", "sum[j] += more[j]", "sum[j] = more[j]", "unit/optim"),
     ("kernels/compiled/adamw.c", "while (place > 0 && place", "while (0 && place", "unit/optim"),
     ("kernels/compiled/adamw.c", "shift += DIGIT_BITS", "shift += 63", "unit/optim"),

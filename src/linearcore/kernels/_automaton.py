@@ -10,6 +10,7 @@ from torch import Tensor
 
 from linearcore.kernels._backend import compute_gradients, resolve_backend
 from linearcore.kernels._partition import _logsumexp
+from linearcore.kernels.compiled import can_compile_automaton, compiled_path_logsumexp
 from linearcore.structures.automata import Plan, Sweep
 
 
@@ -19,13 +20,19 @@ def path_logsumexp(scores: Tensor, plan: Plan, backend: str = "auto") -> Tensor:
     Args:
         scores: (B, A), float32 or float64; −inf marks forbidden arcs.
         plan: order of the arcs, on the device of `scores`.
-        backend: "reference" (differentiable any number of times), "eager" (custom backward pass) or "auto".
+        backend: "reference" (differentiable any number of times), "eager" (custom backward pass), "compiled" (the same in C,
+            with the gradient in the forward pass; falls back to "eager" for scores of +inf or NaN) or "auto".
 
-    Time and memory O(B·A); one step of a few operations for each level. Forbidden arcs have gradient 0. Gradients of
-    gradients use the reference.
+    Time and memory O(B·A); outside C one step of a few operations for each level. Forbidden arcs have gradient 0. Gradients
+    of gradients use the reference.
     """
-    if resolve_backend(backend, (scores,), can_fuse=False) == "reference":
+    chosen = resolve_backend(backend, (scores,), can_fuse=False, can_compile=can_compile_automaton(scores))
+    if chosen == "reference":
         return _forward(scores, plan.forward)[-2]
+    if chosen == "compiled":
+        compiled = compiled_path_logsumexp(scores, plan, lambda leaf: _forward(leaf, plan.forward)[-2])
+        if compiled is not None:
+            return compiled
     values: Tensor = _LogSumExp.apply(scores, plan)  # type: ignore[no-untyped-call]
     return values
 

@@ -7,14 +7,21 @@ import torch
 from torch import Tensor
 
 from linearcore.kernels._automaton import first_potentials, forward_pass, slot_scores
+from linearcore.kernels.compiled import compiled_best_path
 from linearcore.structures.automata import PADDING, Plan, Sweep
 
 
 def best_path(scores: Tensor, plan: Plan) -> tuple[Tensor, Tensor]:
     """Returns the arcs (B, M) of a path with the highest score, −100 after its end, and its score (B,). No gradient.
 
-    If every path has score −inf, the arcs are −100. Time O(B·A), memory B×A for the scores and B×states for the search.
+    If every path has score −inf, the arcs are −100. Time O(B·A), in C where possible. Memory there 4 or 8 rows of scores for
+    each thread, elsewhere B×A for the scores and B×states for the search.
     """
+    return compiled_best_path(scores, plan) or _best_path(scores, plan)
+
+
+def _best_path(scores: Tensor, plan: Plan) -> tuple[Tensor, Tensor]:
+    """`best_path` in torch operations, level by level."""
     sweep, scores = plan.forward, scores.detach()
     slots, values = slot_scores(scores, sweep), first_potentials(scores, sweep)
     choice = torch.zeros_like(values, dtype=torch.int64)

@@ -61,6 +61,22 @@ class Sweep(NamedTuple):
         return Sweep(self.arc.to(device), self.neighbour.to(device), self.row.to(device), self.first.to(device), self.steps)
 
 
+class Incoming(NamedTuple):
+    """The arcs in the order of their targets, without padding, in int32 on the CPU: what the compiled kernels read.
+
+    State 0 is the start, and the last state is the end that the plan adds; an arc goes from a lower to a higher state.
+
+    Attributes:
+        arc: (A + F,) arcs; numbers from A on are the arcs from the F final states to the end.
+        source: (A + F,) state where the arc starts.
+        first: (states + 1,) place of the first arc into each state, and A + F at the end.
+    """
+
+    arc: Tensor
+    source: Tensor
+    first: Tensor
+
+
 class Plan(NamedTuple):
     """Both passes over an automaton to which one end state was added, with an arc from every final state.
 
@@ -70,6 +86,7 @@ class Plan(NamedTuple):
         forward_slot: (P,) slot in `forward` of each slot of `backward`; 0 for padding.
         slot: (A,) slot in `backward` of each arc.
         max_length: number of arcs of the longest path.
+        incoming: the arcs for the compiled kernels.
     """
 
     forward: Sweep
@@ -77,11 +94,12 @@ class Plan(NamedTuple):
     forward_slot: Tensor
     slot: Tensor
     max_length: int
+    incoming: Incoming
 
     def to(self, device: torch.device) -> "Plan":
         """Returns a copy on a device."""
         forward, backward = self.forward.to(device), self.backward.to(device)
-        return Plan(forward, backward, self.forward_slot.to(device), self.slot.to(device), self.max_length)
+        return Plan(forward, backward, self.forward_slot.to(device), self.slot.to(device), self.max_length, self.incoming)
 
 
 def make_plan(graph: Graph) -> Plan:
@@ -97,7 +115,16 @@ def make_plan(graph: Graph) -> Plan:
     forward_slot = np.zeros(len(backward.arc), dtype=np.int64)
     forward_slot[back_place] = place
     slots = torch.from_numpy(forward_slot), torch.from_numpy(back_place[:num_arcs])
-    return Plan(forward, backward, *slots, int(level.max()) - 1)
+    return Plan(forward, backward, *slots, int(level.max()) - 1, _incoming(forward, place))
+
+
+def _incoming(sweep: Sweep, place: Integers) -> Incoming:
+    """Returns the arcs in the order of their slots `place` (A + F,)."""
+    arc = np.argsort(place)
+    slot = place[arc]
+    first = np.searchsorted(sweep.row.numpy()[slot], np.arange(sweep.num_rows))
+    parts = (arc, sweep.neighbour.numpy()[slot], first)
+    return Incoming(*(torch.from_numpy(part.astype(np.int32)) for part in parts))
 
 
 def _sweep(owner: Integers, other: Integers, arc: Integers, level: Integers, num_arcs: int) -> tuple[Sweep, Integers]:
