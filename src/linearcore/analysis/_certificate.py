@@ -37,7 +37,7 @@ class Certificate:
         lipschitz, smoothness: Lipschitz constant and maximal curvature of φ; a sum over competitors has larger ones.
         consistent: whether the argmax of the minimising scores minimises the target cost.
         linear_bound: whether target regret ≤ c · surrogate regret for some c.
-        bound: largest margin of the scores, or None for unbounded scores.
+        bound: Λ, the assumed bound of the scores, or None for unbounded scores.
         worst_case: the power bound with its constant, or None if nothing is known.
     """
 

@@ -40,7 +40,7 @@ def certify(
         family: class of score functions: "free" (any scores), "unary" or "chain" (sums of local scores). A guarantee holds
             for this family only.
         bound: Λ, an assumption on the scores, not the regret bound: |h(x)| ≤ Λ for two classes, s_v ≥ s̄ − Λ for "centered".
-            With it only theorems are used, no search; other forms have none.
+            If given, only theorems are used, no search. For other forms with three or more classes there is no theorem.
         starts: number of starting points of the search.
         seed: random seed of the search.
 
@@ -62,7 +62,7 @@ def certify(
     problem = problem_on(form, num_classes, outputs, cost, family)
     check_surrogate(surrogate)
     if bound is not None:
-        positive("bound", bound, "pass the largest margin, for example 2.0")
+        positive("bound", bound, "pass the bound of the scores, for example 2.0")
     if not problem.is_convex(surrogate):
         return _unknown(surrogate, problem, bound, "the loss is not convex, so no minimum can be certified")
     finding = _proven_bound(surrogate, problem, bound)

@@ -68,7 +68,7 @@ def find_wrong_labels(
     Raises:
         MissingExtraError: if scikit-learn is not installed.
         TableError: if the table cannot be used; the message names the row where there is one.
-        TypeError: if `data` is none of these.
+        TypeError: if `data` is not a DataFrame, table, array, sparse matrix or tensor.
         ValueError: if an option is out of range.
 
     Example:
@@ -86,7 +86,8 @@ def find_wrong_labels(
     kinds = ColumnKinds(*((names,) if isinstance(names, str) else tuple(names) for names in (ignore, categorical, text)))
     table, encoded = _encoded(data, label, kinds)
     copies = repeats(table, kinds.kept(table, encoded.label)) if table.columns else repeats(encoded.features)
-    # Rows of a few categories repeat by their nature. Without the others of its kind no model could score a row.
+    # In a table with only a few categorical columns most rows are repeats. Folds then ignore repeats; otherwise all rows
+    # with the same categories would be held out together.
     is_raw = isinstance(table, ArrayTable) and not is_sparse(encoded.features)
     scores = model_scores(
         # The columns of a table are scaled already, and the other models do not depend on it.

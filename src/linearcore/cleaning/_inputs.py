@@ -12,7 +12,7 @@ from linearcore._extras import require
 from linearcore.tables import Matrix, as_matrix, as_values, is_sparse, nonfinite_entry, row_index
 
 #: The logarithm of smaller probabilities is that of this one. All of them rank alike, below every larger probability.
-_LEAST = 1e-12
+_MIN_PROBABILITY = 1e-12
 #: Rounding error of the sum of a row of probabilities in single precision, with many classes.
 _SUM_ERROR = 1e-3
 
@@ -117,7 +117,7 @@ def log_probabilities(scores: Tensor, are_probabilities: bool | None) -> Tensor:
     values = scores.double()
     is_valid = bool((values >= 0).all()) and bool(((values.sum(1) - 1).abs() <= _SUM_ERROR).all())
     if is_valid:
-        return values.clamp(min=_LEAST).log()
+        return values.clamp(min=_MIN_PROBABILITY).log()
     if are_probabilities:
         advice = "pass probabilities=False for logits"
         raise ValueError(complaint("scores", "be nonnegative, with sum 1 in every row", "others", advice))

@@ -20,10 +20,11 @@ from linearcore.tables import Matrix, is_sparse
 
 #: Largest N · C for which "auto" includes boosting, whose time grows with both.
 MAX_BOOSTED = 1_500_000
-#: Networks use the larger batch size from this number of rows. Also the largest sample for `calibrated`.
+#: Networks use the larger batch size from this number of rows. The sample of `calibrated` has fewer than
+#: twice as many.
 _MANY_ROWS = 20_000
 _SMALL_BATCH, _LARGE_BATCH = 64, 256
-_LEAST = 1e-12
+_MIN_PROBABILITY = 1e-12
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,7 @@ MODELS: Mapping[str, Model] = MappingProxyType(
         "linear": Model("ridge regression; with text alone, averaged with complement naive Bayes", _linear),
         "boosting": Model("histogram gradient boosting of trees", _boosting),
         "network": Model("one hidden layer", _network, has_network=True),
-        "ensemble": Model("the mean of network and boosting", _ensemble, has_network=True),
+        "ensemble": Model("mean of the calibrated log-probabilities of network and boosting", _ensemble, has_network=True),
     }
 )
 
@@ -189,6 +190,6 @@ def _by_folds(task: Task, features: Matrix, make: Callable[[], Any], name: str) 
 def _scores_of(model: Any, features: Matrix) -> npt.NDArray[np.float64]:
     if hasattr(model, "predict_proba"):
         probabilities: npt.NDArray[np.float64] = model.predict_proba(features)
-        return np.log(np.maximum(probabilities, _LEAST))
+        return np.log(np.maximum(probabilities, _MIN_PROBABILITY))
     scores: npt.NDArray[np.float64] = model.decision_function(features)
     return np.stack([-scores, scores], 1) / 2 if scores.ndim == 1 else scores

@@ -40,7 +40,8 @@ class Suspects:
         suspicion: (N,) float64, larger is more suspicious; may be ±inf if a score is −inf.
         given: (N,) int64, the given classes.
         best_other: (N,) int64, the best class other than the given one; the given class if all others are masked out.
-        margin: (N,) float64, max_{v≠y} s_v − s_y: positive if the model prefers another label.
+        margin: (N,) float64, max_{v≠y} s_v − s_y: positive if the model prefers another label. It has the opposite sign to
+            the margin of the losses.
         gap: (N,) float64, best minus second-best score: how sure the model is.
         classes: names of the classes; None if they are numbers 0..C−1.
         index: index of the pandas object that was passed; None for arrays and tensors.
@@ -165,7 +166,7 @@ def suspects(
         A `Suspects`. Its tensors are on the device of `scores`, or on the CPU if `scores` is not a tensor.
 
     Raises:
-        TypeError: if `scores` are not real numbers or `labels` not integers.
+        TypeError: if `scores` are not real numbers or `labels` neither integers nor names among `classes`.
         ValueError: if shapes or indices do not match, a label is not among the classes, a score is NaN or +inf, or a row is
             fully masked out.
 

@@ -16,7 +16,7 @@ from linearcore.runtime import package_version
 
 #: Examples in the help text, by command.
 _EXAMPLES = {
-    "demo": "linearcore demo                                     time taggers, and train with wrong labels",
+    "demo": "linearcore demo                                     step times of taggers, accuracy with wrong labels",
     "suspects": "linearcore suspects FILE.csv --label COLUMN         find rows whose label looks wrong",
     "certify": "linearcore certify --form centered --classes 5      check the guarantees of a loss",
     "reproduce": "linearcore reproduce --list                         list the paper's experiments",

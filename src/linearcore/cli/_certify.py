@@ -52,7 +52,7 @@ def certify(
         linearcore certify --form structured-centered --classes 2 --length 2 --cost hamming --family unary
         linearcore certify --classical hinge --form pairwise --json
         linearcore certify --phi "log1p(exp(-u))" --classes 2 --plot certificate.png
-        linearcore certify --form pairwise --bound 2.0 --data FILE.csv --label COLUMN
+        linearcore certify --form centered --bound 2.0 --data FILE.csv --label COLUMN
     """
     from linearcore.analysis import Problem
     from linearcore.analysis import certify as run
@@ -99,9 +99,9 @@ def _refuse(is_unused: bool, must: str, **passed: object) -> None:
 
 def _check_values(bound: float | None, has_data: bool, length: int, cost: str, starts: int) -> None:
     if bound is not None:
-        positive("--bound", bound, "pass the largest margin, such as 2.0")
+        positive("--bound", bound, "pass the bound of the scores, such as 2.0")
     elif has_data:
-        raise ValueError(complaint("--bound", "be given with --data", "none", "pass the largest margin, such as 2.0"))
+        raise ValueError(complaint("--bound", "be given with --data", "none", "pass the bound of the scores, such as 2.0"))
     if has_data and length != 1:
         raise ValueError(complaint("--length", "be 1 with --data", length, "a table has one label for each row"))
     if has_data and cost != "zero-one":

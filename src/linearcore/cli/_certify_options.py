@@ -53,8 +53,8 @@ PhiFile = Annotated[
 Bound = Annotated[
     float | None,
     typer.Option(
-        help="Assume that scores are bounded by this M: |h(x)| ≤ M for two classes, mean score − score ≤ M for --form "
-        "centered. There is no theorem for other forms with three or more classes."
+        help="An assumption on the scores, not the regret bound: |h(x)| ≤ M for two classes, mean score − score ≤ M for "
+        "--form centered. There is no theorem for other forms with three or more classes."
     ),
 ]
 Data = Annotated[

@@ -44,7 +44,9 @@ def evaluate(
     format: Annotated[str, typer.Option(help=FORMAT)] = "auto",
     check_ids: Annotated[bool, typer.Option(help=CHECK_IDS)] = True,
     comments: Annotated[bool | None, typer.Option(help=COMMENTS)] = None,
-    decode_for: Annotated[str | None, typer.Option(help=f"{DECODE_FOR} Both are printed side by side.")] = None,
+    decode_for: Annotated[
+        str | None, typer.Option(help=f"{DECODE_FOR} If given, the results of both are printed side by side.")
+    ] = None,
     temperature: Annotated[float | None, typer.Option(help=TEMPERATURE)] = None,
     candidates: Annotated[int | None, typer.Option(help=CANDIDATES)] = None,
     all_tags: Annotated[bool, typer.Option("--all-tags", help="Show all tags instead of the 20 most frequent.")] = False,
@@ -56,9 +58,9 @@ def evaluate(
     precision and recall of each feature and each tag, the most frequent confusions, and precision and recall of entities
     for BIO tags. "universal feats" is UFeats of CoNLL-18's evaluation.
 
-    With --decode-for, one table compares decoding by score with decoding by expected cost. All other tables are about the
-    tags with the least expected cost. In JSON the key "decode_for" has the evaluation of these tags. Each evaluation names
-    its decoding under "decoding".
+    With --decode-for, all tables are for minimum Bayes risk decoding, except one that compares it with decoding by score.
+    In JSON the key "decode_for" has the evaluation of minimum Bayes risk decoding, and the key "decoding" of each
+    evaluation says which decoding was used.
 
     \b
     Examples

@@ -43,7 +43,8 @@ def predict(
     tag: Annotated[
         str | None,
         typer.Option(
-            help="Column for the tags, or key in JSON lines. Default: as in training, or last if the format is another one."
+            help="Column for the tags, or key in JSON lines. Default: as in training; `last` if the file format differs "
+            "from that of the training files."
         ),
     ] = None,
     device: Annotated[str, typer.Option(help=DEVICE)] = "cpu",

@@ -68,7 +68,7 @@ def train(
         str,
         typer.Option(
             help="Tag column: upos, xpos, upos+feats, … in CoNLL-U; a 1-based number or last in column files; a key in "
-            "JSON lines (last is the key tags)."
+            "JSON lines, where `last` means the key `tags`."
         ),
     ] = "last",
     dev: Annotated[

@@ -34,9 +34,9 @@ def class_chunk_losses(
     """Returns the losses (N,) of hard labels for a form with a `class_reference`, and the gradients of the linear layer.
 
     The reference score, which is the score of the label or the mean score, is computed first. Then every chunk of classes
-    takes three matrix products and one pass over its scores, which replaces them by their gradient. Each row of the gradient
-    sums to 0. The chunks give all entries except that of the reference score, which is minus the sum of the others; it is
-    added at the end. (Elsewhere `reference` is the reference implementation of a loss.)
+    takes three matrix products and one pass over its scores, which replaces them by their gradient. The gradient
+    of the reference score is minus the sum of the other entries; it is added after the last chunk. (Elsewhere `reference` is
+    the reference implementation of a loss.)
 
     Args:
         form, surrogate: define the loss.
@@ -89,7 +89,7 @@ def _new_gradients(projection: Projection, needs_grad: tuple[bool, bool, bool]) 
 
 
 def _add_chunk(gradients: Gradients, projection: Projection, scores: Tensor, classes: slice) -> None:
-    """Adds the part of a chunk, whose scores have been replaced by their gradient."""
+    """Adds the gradient of hidden, and writes those of weight and bias, from the gradient of a chunk of scores."""
     if gradients.hidden is not None:
         add_product(gradients.hidden, scores, projection.weight[classes], is_first=classes.start == 0)
     if gradients.weight is not None:
@@ -109,7 +109,7 @@ class _ChunkAccumulator:
         divisor: (N,) number of competitors, for a mean; None for a sum.
         scale: (N,) gradient of the sum over competitors, or None.
         offset: (N,) value of −φ' in the core, times competitors / classes; None for 0. It is subtracted from −φ' to avoid
-            cancellation in the gradient of `centered`.
+            cancellation. The gradient of `centered` does not change, because the mean of all −φ' is subtracted from it.
         sums: (3, P, N) losses, row sums of the gradient, numbers of masked classes. P: number of partial sums of the fused
             kernel, otherwise 1.
     """

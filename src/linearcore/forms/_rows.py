@@ -28,7 +28,7 @@ from linearcore.surrogates import Surrogate
 if TYPE_CHECKING:
     from linearcore.forms._base import Form
 
-#: Number of tensors in `Labels.tensors`, the first of the tensors that are saved with the scores.
+#: Length of `Labels.tensors`, which are saved after the scores and before all other tensors.
 _NUM_LABEL_TENSORS = 4
 #: Per-row tensors, each (N,) or (N, 1), that the forward pass saves for the backward pass.
 SavedTensors: TypeAlias = tuple[Tensor, ...]
@@ -62,8 +62,8 @@ def row_losses(form: "Form", surrogate: Surrogate, scores: Tensor, labels: Label
             return reference_rows(form, surrogate, rows, replace(labels, index=index))
 
         return fused_kernels.fused_rows(code, scores, labels.index, labels.margin, reference)  # type: ignore[no-any-return]
-    fused_kernels = fused_kernels if form.can_fuse else None
-    losses: Tensor = BlockedRowLosses.apply(scores, form, surrogate, fused_kernels, labels.smoothing, *labels.tensors)  # type: ignore[no-untyped-call]
+    row_helpers = fused_kernels if form.can_fuse else None  # Parts of a form inside "eager", not the whole loss.
+    losses: Tensor = BlockedRowLosses.apply(scores, form, surrogate, row_helpers, labels.smoothing, *labels.tensors)  # type: ignore[no-untyped-call]
     return losses
 
 

@@ -25,7 +25,7 @@ class ChainHead(ProjectedLoss, ABC):
     The interface is torchcrf's. Subclasses implement the loss; decoding, masks and reductions are implemented here.
 
     Masks work as in torchcrf. In addition, masked positions inside a sequence are skipped, so the unmasked positions around
-    them become neighbours. Positions with tag −100 are masked out, also at the start.
+    them become neighbours. Positions with tag −100 are masked out; a masked first position needs `strict_mask=False`.
 
     Args:
         num_tags: |Y|.
@@ -105,7 +105,7 @@ class ChainHead(ProjectedLoss, ABC):
         return f"num_tags={self.num_tags}{extra}{', constrained' if self.constraints is not None else ''}"
 
     def loss(self, emissions: Tensor, tags: Tensor, mask: Tensor | None = None, reduction: str = "token_mean") -> Tensor:
-        """Returns the training loss; for `ChainCRF` this is the negative log-likelihood.
+        """Returns the training loss of the head, which its class defines.
 
         Args:
             emissions: (L, B, |Y|), or (B, L, |Y|) with `batch_first`. float16 and bfloat16 are converted to float32.

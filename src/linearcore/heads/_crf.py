@@ -34,7 +34,7 @@ class ChainCRF(ChainHead):
 
     Cost: time O(L·B·|Y|²). Forward pass: L products of (B, |Y|) with (|Y|, |Y|). Backward pass: as many, plus one
     product of (|Y|, L·B) with (L·B, |Y|) for the gradient of the transitions. Memory: a few tensors of size L×B×|Y| and
-    |Y|×|Y|. If underflow is detected, the slower log domain is used (see `log_partition`).
+    |Y|×|Y|. If underflow is detected, the slower log domain is used.
     """
 
     @property

@@ -16,7 +16,7 @@ from linearcore.heads._arguments import check_reduction
 from linearcore.heads._batch import Batch, check_shapes
 from linearcore.heads._sampled import Edges, Neighbours, unpack_projection
 from linearcore.kernels import slices
-from linearcore.losses import autocasted, check_chunk_bytes, default_chunk, linear_vjp, scale_gradient
+from linearcore.losses import cast_as_autocast, check_chunk_bytes, default_chunk, linear_vjp, scale_gradient
 from linearcore.structures import Sites
 
 #: Tensors as large as the emissions that the loss of a chunk has at a time.
@@ -200,7 +200,7 @@ def _autocast_state(tensor: Tensor) -> tuple[str, torch.dtype, bool]:
 
 def emissions_dtype(states: Tensor) -> torch.dtype:
     """Returns the dtype of projection(states), under autocast, too."""
-    return autocasted(states[:0])[0].dtype
+    return cast_as_autocast(states[:0])[0].dtype
 
 
 def low_rank_layer(layer: Layer, edges: Edges, neighbours: Neighbours, sites: Sites) -> Layer:

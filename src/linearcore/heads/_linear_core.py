@@ -34,12 +34,13 @@ from linearcore.surrogates import Surrogate
 
 
 class LinearCoreChain(SampledChain):
-    """Sum over positions of a margin loss for the tag, given the true neighbouring tags. Time O(L·|Y|); a CRF: O(L·|Y|²).
+    """Sum over positions of a margin loss for the tag, given the true neighbouring tags.
 
     s_j(v) is the score of the true sequence with tag v at position j. The loss is Σ_j ℓ(s_j, y_j) with ℓ one of the forms
 
         logodds    φ(s_j(y_j) − logsumexp_{v≠y_j} s_j(v))   the default
-        pairwise   mean_{v≠y_j} φ(s_j(y_j) − s_j(v))        `normalize=False`: the paper's sum, restricted to these sequences
+        pairwise   mean_{v≠y_j} φ(s_j(y_j) − s_j(v))        `normalize=False`: the paper's sum over sequences,
+                                                            restricted to changes of one tag
         centered   mean_{v≠y_j} φ(−(s_j(v) − mean s_j))
 
     `ChainHead` defines the score of a sequence. Like pseudo-likelihood, the loss trains each position to predict its tag
@@ -55,6 +56,7 @@ class LinearCoreChain(SampledChain):
             that many candidates has small gradients.
         cost: "hamming" and "zero-one" weight all positions equally; `Hamming(weight)` weights a position by the weight of
             its true tag. The method `structured` accepts every `Cost`, `loss` only those that weight positions.
+            For other metrics add a term with `candidate_loss`.
         unary: w in [0, 1), the weight of a second loss on the emissions alone, for example 0.5:
 
                 (1 − w)·form(s_j) + w·form(emissions[j])        no transitions, start or end scores
@@ -68,7 +70,8 @@ class LinearCoreChain(SampledChain):
         >>> head.loss(emissions, tags).backward()
         >>> best_tags, scores = head.viterbi(emissions)
 
-    Complexity: time O(L·B·|Y|), and O(|Y|²) to write the dense gradient of the transitions, O(L·B·|Y|·r) with `rank`.
+    Complexity: time O(L·B·|Y|), and O(|Y|²) to write the dense gradient of the transitions; O(L·B·|Y|·r) with `rank`. A CRF
+    takes O(L·B·|Y|²).
     Memory besides the emissions: two tensors of size L×B×|Y|, a third with `unary`, and the gradient of the transitions.
 
     Under autocast, `loss` rounds start, end and the product of the `rank` factors to autocast's dtype, as autocast does
@@ -156,7 +159,7 @@ class LinearCoreChain(SampledChain):
             reduction=reduction, is_strict=check_values and self.strict_mask, reference=reference, dtype=dtype,
         )  # fmt: skip
         loss = fused_local(call, emissions, *parameters)
-        # Faults make the loss NaN. It is read after the launch, so the device does not wait.
+        # Invalid tags and masks give a NaN loss. It is read after the launch, so the kernel does not wait for a check.
         check_values = check_values or is_on_host(emissions)
         if check_values and (loss.isnan().any() if reduction == "none" else math.isnan(loss.item())):
             self._to_batch(emissions, tags, mask)  # Raises, unless the scores are NaN.
@@ -179,7 +182,7 @@ class LinearCoreChain(SampledChain):
         else:
             losses = self.form.local_losses(self.surrogate, emissions, Chain(*parameters), tags, sites, backend)
         if self.unary:
-            # In the user's layout, which is contiguous, to avoid a copy.
+            # The second loss is computed in the user's layout: it is contiguous, so no copy is needed.
             parts = sites.zero_masked(emissions), tags
             rows, labels = (part.transpose(0, 1) if self.batch_first else part for part in parts)
             losses = self._mix(losses, self._to_user_layout(self._row_losses(rows, labels, backend)))
@@ -222,12 +225,13 @@ class LinearCoreChain(SampledChain):
         candidates: int = CANDIDATES,
         reduction: str = "token_mean",
     ) -> Tensor:
-        """Trains for a metric: `loss`, plus a margin loss of the true sequence against the k best sequences of the model.
+        """Returns `loss` plus `weight` times a margin loss of the true sequence against the k best, weighted by their cost.
 
             loss + weight · φ(h(y) − log Σ_{y'} ℓ(y', y) exp h(y'))        y': the k best sequences
 
-        Each candidate y' is weighted by its cost ℓ(y', y), so the true sequence, with cost 0, has no weight. This is the
-        form `logodds` with costs as weights. No bound for the metric is known. Measurements: `docs/structured-outputs.md`.
+        A candidate is a whole sequence here. Each is weighted by its cost ℓ(y', y), so the true sequence, with cost 0, has
+        no weight. This is the form `logodds` with costs as weights. No bound for the metric is known. Measurements:
+        `docs/structured-outputs.md`.
 
         Args:
             emissions, tags, mask, reduction: as in `loss`. "token_mean" divides both terms by the number of tags.
@@ -270,7 +274,7 @@ class LinearCoreChain(SampledChain):
         reduction: str = "sum",
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """Estimates the paper's loss over whole sequences from samples: its Algorithm 1, corrected.
+        """For study only: estimates the paper's loss over whole sequences from samples (Algorithm 1, corrected).
 
             sum        Σ_{y'} (1 − ℓ(y', y)) Σ_{y''≠y'} φ(h(y') − h(y''))
             centered   Σ_{y'} ℓ(y', y) φ(−(h(y') − mean h))

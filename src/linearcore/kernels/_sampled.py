@@ -1,4 +1,4 @@
-"""Losses of rows with sampled candidate classes that all rows share, without tensors whose size grows with their number.
+"""Losses of rows with sampled candidate classes that all rows share, without a tensor of size rows × classes.
 
     s[n, k] = hidden[n] · weight[c_k] + bias[c_k]
 

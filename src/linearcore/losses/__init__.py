@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING
 
 from linearcore.forms import FORMS, Centered, Form, LogOdds, Pairwise
 from linearcore.losses._binary import binary_loss
-from linearcore.losses._linear import autocasted, check_chunk_bytes, default_chunk, linear_multiclass_loss, linear_row_loss
+from linearcore.losses._linear import (
+    cast_as_autocast,
+    check_chunk_bytes,
+    default_chunk,
+    linear_multiclass_loss,
+    linear_row_loss,
+)
 from linearcore.losses._linear_chunks import linear_vjp, scale_gradient
 from linearcore.losses._modules import BinaryLinearCoreLoss, LinearCoreLoss, RobustLinearCoreLoss
 from linearcore.losses._multiclass import DEFAULT_SURROGATE, check_form, check_surrogate, multiclass_loss
@@ -44,8 +50,8 @@ __all__ = [
     "Pairwise",
     "RobustLinearCoreLoss",
     "SampledEstimate",
-    "autocasted",
     "binary_loss",
+    "cast_as_autocast",
     "check_chunk_bytes",
     "check_form",
     "check_surrogate",

@@ -41,15 +41,16 @@ def linear_multiclass_loss(
     validate: bool = False,
     chunk_bytes: int | None = None,
 ) -> Tensor:
-    """`multiclass_loss` of F.linear(hidden, linear_weight, linear_bias), without storing scores beyond `chunk_bytes`.
+    """`multiclass_loss` of F.linear(hidden, linear_weight, linear_bias), storing at most `chunk_bytes` of scores.
 
-    Use it for a last layer with many classes, where the scores and their gradient are most of the memory of a step. With few
-    classes `multiclass_loss` is as fast, and it is needed if the scores are used elsewhere. With so many classes that a
-    product with all of them is too slow, use `sampled_multiclass_loss`.
+    Use it for a last layer with many classes, where the scores and their gradient are most of the memory of a step. Use
+    `multiclass_loss` with few classes, or if you need the scores. If one matrix product with all classes is too slow, use
+    `sampled_multiclass_loss`.
 
     Scores are computed in chunks. Each chunk is overwritten by its gradient, from which the gradients of `hidden`, weight
-    and bias are accumulated. A chunk is a block of classes for pairwise and centered, and a block of rows for logodds and
-    for probability targets. Unless `reduction` is "none" or the dtype is float16, this happens in the forward pass.
+    and bias are accumulated. A chunk is a block of rows for logodds, for probability targets and
+    usually for the C kernels, and a block of classes for pairwise and centered otherwise. Unless `reduction` is "none" or
+    the dtype is float16, this happens in the forward pass.
 
     Args:
         hidden: (…, H) inputs of the last layer.
@@ -105,7 +106,7 @@ def linear_multiclass_loss(
     if not should_chunk(*layer, others, backend, chunk_bytes, can_fuse=can_fuse):
         loss = reference(*layer, backend)
         return loss.reshape(lead) if reduction == "none" else loss
-    layer = autocasted(*layer)
+    layer = cast_as_autocast(*layer)
     rows = to_rows(_shape_only(layer[0], len(linear_weight)), target, ignore_index)
     labels = _labels(rows, weight, class_margin, label_smoothing)
     if validate:
@@ -143,16 +144,16 @@ def linear_row_loss(
     """
     labels = Labels(index)
 
-    def composed(hidden: Tensor, weight: Tensor, bias: Tensor | None, backend: str = "reference") -> Tensor:
+    def reference(hidden: Tensor, weight: Tensor, bias: Tensor | None, backend: str = "reference") -> Tensor:
         return finish(form_losses(form, surrogate, F.linear(hidden, weight, bias), labels, backend))
 
     others = tensor_attributes(form, surrogate)
     if not should_chunk(*layer, others, "auto", chunk_bytes, can_fuse=form.loss_code(surrogate) is not None):
-        return composed(*layer, "auto")
-    hidden, weight, bias = autocasted(*layer)
+        return reference(*layer, "auto")
+    hidden, weight, bias = cast_as_autocast(*layer)
     rows = Rows(_shape_only(hidden, len(weight)), index, None, None, None, hidden.shape[:1])
     chunk_bytes = chunk_bytes or default_chunk(hidden)
-    loss = LinearLoss(form, surrogate, "auto", rows, labels, finish, is_scalar, composed, chunk_bytes)
+    loss = LinearLoss(form, surrogate, "auto", rows, labels, finish, is_scalar, reference, chunk_bytes)
     return loss(hidden, weight, bias)
 
 
@@ -205,7 +206,7 @@ def default_chunk(hidden: Tensor) -> int:
     return CHUNK_BYTES if hidden.is_cpu else DEVICE_CHUNK_BYTES
 
 
-def autocasted(*layer: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
+def cast_as_autocast(*layer: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
     """Returns hidden, weight and bias as F.linear casts them under autocast."""
     device = next(tensor.device.type for tensor in layer if tensor is not None)
     if device != "meta" and torch.is_autocast_enabled(device):

@@ -26,7 +26,7 @@ CHUNK_BYTES, DEVICE_CHUNK_BYTES = 2**27, 2**29
 
 @dataclass(frozen=True)
 class LinearLoss:
-    """A loss of rows of scores that are computed from hidden states in chunks.
+    """The loss of a linear layer, whose scores are computed in chunks.
 
     Attributes:
         form, surrogate, backend: as in `form_losses`.
@@ -66,7 +66,7 @@ class LinearLoss:
                 losses, gradients = self._class_chunks(projection, needs_grad, grad_output)
                 return self.finish(losses), gradients
             except MaskedScoresError:
-                pass  # A score is −inf although its bias is not: only whole rows tell the number of competitors.
+                pass  # A score is −inf although its bias is not: the number of competitors is known after the whole row.
         losses, gradients = self._row_chunks(projection, needs_grad, grad_output)
         return self.finish(losses), gradients
 
@@ -118,8 +118,8 @@ class LinearLoss:
         gradients = _empty_gradients(projection, needs_grad)
         for rows in slices(len(hidden), row_step):
             scores = projection.scores(rows, slice(None), buffer[: rows.stop - rows.start])
-            upstream = None if grad_output is None else grad_output[rows]
-            losses[rows], gradient = self._losses_of_rows(scores, rows, upstream, projection)
+            grad_of_losses = None if grad_output is None else grad_output[rows]
+            losses[rows], gradient = self._losses_of_rows(scores, rows, grad_of_losses, projection)
             if gradient is not None:
                 _add_rows(gradients, projection, gradient, rows)
         if gradients.bias is not None and projection.bias is not None:
@@ -156,8 +156,8 @@ class LinearLoss:
         invalid = _InvalidRows.of(label_scores.squeeze(-1), self.rows, rows)
         grad_output = None if grad_output is None else invalid.fill(grad_output, 0.0)
         margin = labels.label_margin(label_scores)
-        reference = label_scores if margin is None else label_scores - margin
-        losses = fused.log_odds_losses(scores, index.contiguous(), reference.squeeze(-1), grad_output, identity)
+        base_score = label_scores if margin is None else label_scores - margin
+        losses = fused.log_odds_losses(scores, index.contiguous(), base_score.squeeze(-1), grad_output, identity)
         return invalid.fill(losses, math.inf), None if grad_output is None else scores
 
 

@@ -31,7 +31,8 @@ class LinearCoreLoss(nn.Module):
         surrogate: φ, the function of the margin, for example `LinearCore(tau=1.0)`.
         form: "logodds", "pairwise", "centered", or a `Form`.
         normalize: mean (True, the default) or sum (False) over the classes v ≠ y, for "pairwise" and "centered".
-        class_margin: (C) reduces all margins of samples of a class by its value. Use larger values for rare classes.
+        class_margin: (C). `class_margin[y]` is subtracted from all margins of samples with label y. Use larger values for
+            rare classes.
         ignore_index: samples with this target are ignored.
         label_smoothing: ε in [0, 1], as in `nn.CrossEntropyLoss`.
         reduction: "mean", "sum" or "none".
@@ -121,8 +122,11 @@ class LinearCoreLoss(nn.Module):
 class RobustLinearCoreLoss(nn.Module):
     """Pairwise loss of scores that are centred and scaled to a fixed norm; called like `nn.CrossEntropyLoss`.
 
-    Use it if up to about a third of the labels are wrong. It is not convex in the scores. The function is `robust_loss`,
-    which has the formula.
+        ℓ = scale · mean_{v≠y} φ(z_y − z_v)        z = radius · (s − s̄) / ‖s − s̄‖
+
+    Use it for a ResNet-like network on images if up to about a third of the labels are wrong. For small networks and linear
+    layers use symmetric cross-entropy or ELR (`linearcore.losses.baselines`). It is not convex in the scores. The function
+    is `robust_loss`.
 
     Hyper-parameters tuned for cross-entropy are not suitable. Tune the learning rate and the number of epochs; with SGD also
     `scale` and weight decay: `docs/wrong-labels.md`.

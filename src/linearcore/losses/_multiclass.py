@@ -54,16 +54,16 @@ def multiclass_loss(
         form: "pairwise", "centered", "logodds", or a `Form`.
         normalize: mean (True) or sum (False) over competitors. None: True for "pairwise" and "centered". "logodds" has no
             sum over competitors; True raises.
-        weight: (C) class weights; "mean" divides as in torch.
+        weight: (C) class weights; "mean" divides by the sum of the weights of the labels, as in torch.
         sample_weight: weights in the shape of the unreduced loss; "mean" divides by their sum.
         class_margin: (C) Δ: all margins of a sample with label y are reduced by Δ_y. Use larger values for rare classes.
         ignore_index: samples with this target are ignored.
         label_smoothing: ε in [0, 1]: the target becomes (1 − ε)·target + ε/C.
         reduction: "mean", "sum" or "none".
-        backend: "reference" (PyTorch operations with autograd), "eager" (PyTorch operations on blocks of rows, with a custom
-            backward pass), "compiled" (C, not torch.compile: on a CPU in float32 or float64 without class margins; as
-            "eager" with infinite scores), "fused" (Triton, on a GPU for index targets in float32 or half precision), or
-            "auto", the fastest of these that torch.compile and torch.func allow; it also uses C for reduced half precision.
+        backend: "reference": PyTorch operations with autograd. "eager": PyTorch operations on blocks of rows, with a custom
+            backward pass. "compiled": C kernels (not torch.compile), on a CPU in float32 or float64 without class margins;
+            "eager" if a score is infinite. "fused": Triton, on a GPU for index targets in float32 or half precision.
+            "auto": the fastest that torch.compile and torch.func allow; it also uses C for reduced half precision.
         validate: raise a ValueError for invalid scores, labels out of range and invalid target probabilities; synchronises
             with the GPU. A label out of range always raises on a CPU outside torch.compile; elsewhere its loss is NaN.
 

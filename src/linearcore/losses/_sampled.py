@@ -41,7 +41,7 @@ def sampled_multiclass_loss(
     sampled classes, and w_k is the importance weight of class k.
 
         pairwise   Σ_k w_k φ(s_y − s_k)                  unbiased for `multiclass_loss(form="pairwise")`
-        logodds    φ(s_y − log Σ_k w_k e^{s_k})          biased by O(1/K) for form="logodds"
+        logodds    φ(s_y − log Σ_k w_k e^{s_k})          estimates form="logodds" with a bias of O(1/K)
 
     `proposals.InBatch` has a smaller bias, because the classes of the batch are always included.
 
@@ -123,7 +123,7 @@ def sampled_multiclass_estimate(
     """Returns `sampled_multiclass_loss` together with an estimate of the variance that the samples add to it.
 
     Use it now and then during training to choose the proposal and the number of samples. If the standard deviation is small
-    compared with the differences of the loss between batches, more samples do not help.
+    compared with the standard deviation of the loss across batches, more samples do not help.
 
     With K samples that contribute t_k to the loss, the estimate is K/(K − 1) Σ_k (t_k − mean t)². It accounts for samples
     that all rows share. It is unbiased for `pairwise`, and a first-order approximation for `logodds`, whose samples

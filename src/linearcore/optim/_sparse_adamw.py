@@ -21,9 +21,8 @@ class SparseAdamW(Optimizer):
 
     The update applies to the entries (or rows) in the gradient. k is the number of steps since the entry's last update, so
     the weight decay of skipped steps is applied. m̂ and v̂ are bias-corrected with the total number of steps. As in
-    torch.optim.SparseAdam, the moments of an entry without gradient are not updated. If every gradient has the same entries,
-    the result equals AdamW's. Dense gradients are accepted too. Use torch.optim.SparseAdam if you need no weight decay, and
-    torch.optim.AdamW if all gradients are dense.
+    torch.optim.SparseAdam, the moments of an entry without gradient are not updated. If every gradient has all entries,
+    the result equals AdamW's. Dense gradients are accepted too; if all are dense, use torch.optim.AdamW.
 
     Args:
         params: parameters or parameter groups. A sparse gradient requires a contiguous parameter.

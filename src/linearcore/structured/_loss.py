@@ -66,15 +66,16 @@ def structured_loss(
     reduction: Reduction = "mean",
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """Estimates a loss over whole outputs, weighted by their cost, from K samples: Algorithm 1 of the paper, corrected.
+    """Estimates a loss over whole outputs from K samples: Algorithm 1 of the paper, corrected.
 
         sum        Σ_{y'} (1 − ℓ(y', y)) Σ_{y''≠y'} φ(h(y') − h(y''))
         centered   Σ_{y'} ℓ(y', y) φ(−(h(y') − mean h))
 
-    It is unbiased in value and gradient for every cost ℓ and every proposal that gives a positive probability to each y'
-    whose term is not zero, such as a mixture with `UniformSequences`. With other proposals the sum is over the y' that they
-    can sample. A tagger trained from scratch with such samples does not become accurate (docs: Reading the paper with care,
-    p); use `LinearCoreChain.loss` for that.
+    The weight of an output is 1 − cost in "sum" and the cost in "centered". The estimate is unbiased in value and gradient
+    for every cost ℓ and every proposal that gives a positive probability to each y' whose term is not zero, such as a
+    mixture with `UniformSequences`. With other proposals the sum is over the y' that they can sample. A tagger trained from
+    scratch with this loss does not become accurate, with any proposal (docs: Reading the paper with care, p); use
+    `LinearCoreChain.loss` for that.
 
     Args:
         scores: emissions (L, B, |Y|) of a chain, or scores (B, A) of the arcs of an automaton.

@@ -14,7 +14,7 @@ from linearcore.tables._table import Table
 
 #: The most frequent words of a text column that become features.
 MAX_WORDS = 50_000
-#: One-hot features with more entries than this (512 MiB of float64) stay sparse.
+#: Features with more entries than this (512 MiB of float64) stay sparse.
 _MAX_DENSE = 2**26
 
 #: Distinct labels.
@@ -27,7 +27,7 @@ class EncodedTable:
 
     Attributes:
         label: name of the label column.
-        features: (N, D) float64: an array, or a CSR array if there is text.
+        features: (N, D) float64: an array, or a CSR array if there is text or there are more than 2**26 entries.
         labels: (N,) int64, indices into `classes`.
         classes: distinct labels, in numeric order if all are numbers, and in alphabetic order otherwise.
         numbers: names of the numeric columns: one scaled feature each, and one more if values are missing.
@@ -58,7 +58,8 @@ def encode(table: Table, label: str, kinds: ColumnKinds | None = None) -> Encode
         table: the input table.
         label: name of the label column.
         kinds: which columns to drop, and which are categories or text. By default a column of strings is text if they have
-            three or more words on average and most of them are distinct, and categorical otherwise.
+            three or more words on average and most of them are distinct. Other strings are categorical, and an error if
+            there are too many categories.
 
     Raises:
         MissingExtraError: if scikit-learn is not installed.
@@ -111,7 +112,7 @@ def encode_labels(table: Table, fields: Sequence[Any], name: str) -> tuple[npt.N
 
     Args:
         table: the table, for messages.
-        fields: labels of any kind; None if missing.
+        fields: the labels, of any type; None if missing.
         name: how error messages refer to the labels, for example "column 'kind'".
 
     Raises:

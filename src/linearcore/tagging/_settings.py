@@ -55,7 +55,7 @@ class Training(HeadSettings):
             "bilstm", or the encoder of `continue_from`.
         characters: use prefix, suffix and shape features (BiLSTM only); the default is True.
         embedding, hidden, layers, dropout: options of `linearcore.tagging.encoders.BiLSTM`, refused by a transformer.
-        inflate: for benchmarks only: add tags that never occur, up to this number of tags; None adds none.
+        inflate: for benchmarks only: add unused tags until there are this many tags; None adds none.
         epochs: maximum number of epochs.
         patience: stop after this number of epochs without a better validation accuracy.
         lr: peak learning rate; the default None is 0.003 for a BiLSTM and 0.0001 for a transformer. The learning rate
@@ -90,7 +90,7 @@ class Training(HeadSettings):
         None, "bilstm, or transformer:PATH with a local folder or a name on the Hugging Face hub. Default: bilstm."
     )
     characters: bool | None = setting(
-        None, "Use prefix, suffix and shape features (BiLSTM); this is not a character model. Default: use them."
+        None, "Use prefix, suffix and shape features of each word (BiLSTM). Default: use them."
     )
     embedding: int | None = setting(None, f"Size of the word embeddings (BiLSTM). Default: {BiLSTM.settings['embedding']}.")
     hidden: int | None = setting(None, f"Hidden units per direction (BiLSTM). Default: {BiLSTM.settings['hidden']}.")
@@ -98,7 +98,7 @@ class Training(HeadSettings):
     dropout: float | None = setting(
         None, f"Dropout of embeddings and hidden states (BiLSTM). Default: {BiLSTM.settings['dropout']}."
     )
-    inflate: int | None = setting(None, "For benchmarks only: add tags that never occur, up to this number of tags.")
+    inflate: int | None = setting(None, "For benchmarks only: add unused tags until there are this many tags.")
     epochs: int | None = setting(None, f"Maximum number of epochs. Default: {_describe('epochs')}, more for fewer words.")
     patience: int | None = setting(
         None, "Stop after this number of epochs without a better validation accuracy. Default: 4, more for fewer words."

@@ -109,7 +109,7 @@ class Tagger:
             sentences: as in `tag_all`.
             confidences: also compute the confidence of each tag; `Prediction` says what it is for each loss.
             margin: also compute the difference in score to the second-best sequence.
-            kbest: number of sequences to return; 1 returns no list of sequences.
+            kbest: k > 1 also returns the k best sequences, in `Prediction.kbest`.
             beam: beam width; 0 is exact search; None is the model's own setting. `margin` and `kbest` always search exactly.
             decode_for: return the tags with the least expected cost, such as "span-f1" or "edit", instead of those with the
                 best score; see `ChainHead.minimum_risk`. Not with `margin`, `kbest` or `beam`.

@@ -23,7 +23,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the figure and the results.")] = Path("linearcore-demo"),
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
-    """Time taggers, and train with wrong labels.
+    """Measure step times of taggers, and accuracy with wrong training labels.
 
     The first part times one training step of pytorch-crf, ChainCRF, LinearCoreChain and token cross-entropy for several
     numbers of tags. The second part trains the same small network with cross-entropy, generalized cross-entropy (GCE) and

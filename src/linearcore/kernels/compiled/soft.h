@@ -1,9 +1,11 @@
 /* Losses for probability targets: a row has a weight for each class. Included twice, with REAL = float and REAL = double.
 
    A row has n scores s and weights w. The functions return its loss and write its gradient g; they may overwrite s.
-   `buffer` has 3 · PADDED(n) numbers. */
+   `buffer` has 3 · PADDED(n) numbers. `evaluate` returns φ(m) and the slope −φ'(m), the derivative with respect to the score
+   of the competitor. */
 
-/* Calls NAME(function)(base, …) with a constant base, so that each base has a loop of its own. */
+/* Returns NAME(function)(base, …) with a constant base, a->phi.base, so that each base has a loop of its own. `a` must be
+   in scope. */
 #define BY_BASE(function, ...)                                                                                              \
     switch (a->phi.base) {                                                                                                  \
     case 0:                                                                                                                 \
@@ -25,9 +27,9 @@ typedef struct {
 /* Σ w_v φ(m_v) over v ≠ top, with m_v = s_v − log Σ_{u≠v} exp(s_u) and s relative to the largest score.
 
    `top` is the index of the largest score, `second` the second-largest score, and ratio = exp(second − largest score).
-   e_v = exp(s_v − second) with e_top = 0, and rest = Σ_v ratio · e_v. So all = 1 + rest − ratio · e_v is the sum of
-   exp(s_u) over u ≠ v. Replaces s_v by slope = −w_v φ'(m_v), and writes share[v] = slope / all; both are 0 for v = top.
-   The result has the loss and the sum of share[v]. */
+   e_v = exp(s_v − second) with e_top = 0, and rest = Σ_v ratio · e_v. The sum of exp(s_u) over all u ≠ v is then
+   all = 1 + others with others = rest − ratio · e_v. Replaces s_v by slope = −w_v φ'(m_v), and writes
+   share[v] = slope / all; both are 0 for v = top. The result has the loss and the sum of share[v]. */
 INLINE NAME(sums)
     NAME(log_odds_base)(const int base, const NAME(phi) * phi, REAL *s, const REAL *w, const REAL *e, REAL *share, int32_t n,
                         int32_t top, REAL ratio, REAL rest) {
@@ -179,7 +181,7 @@ INLINE REAL NAME(pairwise)(const arguments *a, const NAME(phi) * phi, const REAL
     return (REAL)total;
 }
 
-/* Rows [first, last): losses and gradient. Returns 0 if a score or a loss is infinite or NaN. */
+/* Rows [first, last): losses and gradient. Returns 0 if a score or a loss is infinite or NaN, or memory is missing. */
 VECTORIZED static int NAME(rows)(const arguments *a, int64_t first, int64_t last) {
     const int32_t n = (int32_t)a->num_classes, m = PADDED(n);
     const NAME(phi) phi = NAME(make_phi)(&a->phi);

@@ -5,8 +5,8 @@
 data that is still in the L2 cache.
 
 Names: `base` points to a row of scores and `to` to its gradient; BASE is the base function of the surrogate; `weight` is the
-upstream gradient of a row; 1.4426950408889634 is log2(e). `first`, `second` and `third` are the statistics of a row that the
-forward pass saves. With HAS_LOSS they are computed, otherwise they are inputs:
+upstream gradient of a row, not a class weight; 1.4426950408889634 is log2(e). `first`, `second` and `third` are the
+statistics of a row that the forward pass saves. With HAS_LOSS they are computed, otherwise they are inputs:
 
     form       first                 second                         third
     logodds    largest other score   Σ exp(s − first), competitors
@@ -23,14 +23,14 @@ from linearcore.kernels.fused._surrogate import lane_sums, surrogate, surrogate_
 
 @triton.jit
 def _places(REPEATS: tl.constexpr, LANES: tl.constexpr, WIDTH: tl.constexpr):  # noqa: N803
-    """Returns the offsets (REPEATS, LANES, WIDTH) of a tile. The numbers of a lane are in one thread."""
+    """Returns the offsets (REPEATS, LANES, WIDTH) of a tile. All elements of a lane belong to one thread."""
     rows = tl.arange(0, REPEATS)[:, None, None] * LANES + tl.arange(0, LANES)[None, :, None]
     return rows * WIDTH + tl.arange(0, WIDTH)[None, None, :]
 
 
 @triton.jit
 def _load(base, tile, num_tiles, num_classes, places, TILE: tl.constexpr):  # noqa: N803
-    """Returns the tile with this number as it is stored, −inf past the end of the row.
+    """Loads the tile with index `tile` without a cast, with −inf past the end of the row.
 
     Loops load a tile before they process the previous one.
     """
@@ -68,7 +68,9 @@ def _sum_of_competitors(
     BASE: tl.constexpr, IS_SIMPLE: tl.constexpr, IS_BACKWARD: tl.constexpr, HAS_LOWEST: tl.constexpr,  # noqa: N803
     HAS_GRADIENT: tl.constexpr, REPEATS: tl.constexpr, LANES: tl.constexpr, WIDTH: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
-    """Returns Σ φ and Σ −φ' (without their constant factors) over the competitors, and the lowest score.
+    """Returns Σ φ and Σ −φ' (without their constant factors) over the competitors, and min(0, lowest score).
+
+    The last one is −inf if a score is masked; without HAS_LOWEST it is 0.
 
     Writes weight · −φ' if `HAS_GRADIENT`, 0 at the label.
     """
@@ -250,7 +252,7 @@ def _pairwise_row(
                 _, number = _unmasked(base, num_classes, REPEATS, LANES, WIDTH)
                 second = tl.maximum(number - 1.0, 1.0)
                 if HAS_GRADIENT:
-                    # It was written before it was known that classes are masked; other threads may read it.
+                    # The gradient was written with the divisor `guess`. Wait for all threads, then rescale it.
                     tl.debug_barrier()
                     _rescale(to, guess / second, num_classes, REPEATS, LANES, WIDTH)
             loss /= second

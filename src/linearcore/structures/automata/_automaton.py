@@ -83,10 +83,10 @@ class Automaton:
     ) -> "Automaton":
         """Builds an automaton, such as a lattice, from arcs (source, target, label). Arcs keep their order.
 
-        Equal arcs are different arcs, so they give different paths.
+        If a triple occurs twice, there are two arcs and therefore two paths.
 
         Args:
-            arcs: the arcs; states are numbers from 0, labels are numbers from 0, or −1 to write nothing.
+            arcs: the arcs; states are numbers from 0, labels are numbers from 0, or −1 for an epsilon arc.
             final: the states in which a path may end.
             start: the state in which every path begins.
             trim: remove states that are on no path, with their arcs, instead of refusing them.
@@ -193,7 +193,7 @@ class Automaton:
         return plans[device]
 
     def labels(self, arcs: Tensor) -> Tensor:
-        """Returns the labels (…, M) of paths (…, M) of arcs, without arcs that write nothing, and −100 after the end."""
+        """Returns the labels (…, M) of paths (…, M) of arcs, without epsilon arcs, and −100 after the end."""
         label = self.label.to(arcs.device)
         is_arc = arcs != PADDING
         if not self.num_arcs:
@@ -212,7 +212,7 @@ class Automaton:
 
         Raises:
             ValueError: if a sequence has no path, or the automaton is not deterministic: two arcs of a state have the same
-                label, or an arc writes nothing.
+                label, or an arc is an epsilon arc.
 
         Time O(B·M) after the first call.
         """
@@ -231,16 +231,17 @@ class Automaton:
         return arcs
 
     def with_history(self, n: int) -> Expansion:
-        """Splits states so that each knows the last n − 1 labels, for scores that depend on n-grams of labels.
+        """Expands the states by the last n − 1 labels, for scores that depend on n-grams of labels.
 
-        Only histories that occur are built. A path of the result is a path of this automaton, and the other way round.
+        Each new state stands for an old state and the last n − 1 labels; only those that occur are built. A path of the
+        result is a path of this automaton, and the other way round.
 
         Args:
             n: length of the n-grams, at least 1.
 
         Returns:
-            `automaton`, the expanded one; `arc` (A',), the arc of this automaton that each of its arcs copies; `ngram`
-            (A', n), the n-gram that ends with the arc, −1 before the start, and −1 everywhere if the arc writes nothing.
+            `automaton`, the expanded one; `arc` (A',), for each new arc the index of the old one; `ngram`
+            (A', n), the n-gram that ends with the arc, −1 before the start, and −1 everywhere for an epsilon arc.
 
         Raises:
             TypeError: if `n` is not an integer.
