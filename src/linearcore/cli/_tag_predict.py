@@ -35,6 +35,10 @@ _CONFIDENCE = (
     "Confidence=… in MISC."
 )
 _MARGIN = "Also write the score of the best tags minus that of the second-best: margin in JSON lines, a comment in CoNLL-U."
+_TAG = (
+    "Column for the tags, or key in JSON lines. Default: as in training; `last` if the file format differs from that of the "
+    "training files."
+)
 
 
 def predict(
@@ -42,10 +46,7 @@ def predict(
     file: Annotated[str, typer.Argument(metavar="FILE", help=f"File to tag. {FILE}")] = "-",
     tag: Annotated[
         str | None,
-        typer.Option(
-            help="Column for the tags, or key in JSON lines. Default: as in training; `last` if the file format differs "
-            "from that of the training files."
-        ),
+        typer.Option(help=_TAG),
     ] = None,
     device: Annotated[str, typer.Option(help=DEVICE)] = "cpu",
     format: Annotated[str, typer.Option(help=f"{FORMAT} auto: accept only the format of the training files.")] = "auto",
