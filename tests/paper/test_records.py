@@ -55,17 +55,18 @@ def test_a_killed_run_loses_at_most_one_line(file):
         process = get_context("fork").Process(target=save_many, args=(file.path.parents[1], name, 10**6, told))
         process.start()
         os.close(told)
-        time.sleep(wait.uniform(0.01, 0.1))
-        process.kill()
-        process.join()
         with open(reader) as lines_told:
-            saved = {f"{name}-{number.strip()}" for number in lines_told}
+            first = lines_told.readline()  # A busy machine may take long to start the process.
+            time.sleep(wait.uniform(0.0, 0.1))
+            process.kill()
+            process.join()
+            saved = {f"{name}-{number.strip()}" for number in (first, *lines_told)}
         kept = {part for part in again(file).parts if part.startswith(f"{name}-")}
         # What was told is there; the one that was being written may be.
         assert saved <= kept and len(kept - saved) <= 1
         said += len(saved)
     parts = again(file).parts
-    assert 25 < said <= len(parts) and all(len(record["results"]["text"]) == 20_000 for record in parts.values())
+    assert 25 <= said <= len(parts) and all(len(record["results"]["text"]) == 20_000 for record in parts.values())
 
 
 @forked
