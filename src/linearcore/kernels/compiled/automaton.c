@@ -3,6 +3,9 @@
 
 #include "common.h"
 
+/* Functions that return vectors are all inlined, so it does not matter how a vector would be returned without AVX. */
+#pragma GCC diagnostic ignored "-Wpsabi"
+
 enum { COMPUTED, NOT_COMPUTED };
 
 /* Numbers in a vector: rows of the batch that are computed side by side. */
@@ -33,7 +36,8 @@ typedef struct {
 #define SHUFFLE(x, y, ...) __builtin_shuffle(x, y, (NAME(flags)){__VA_ARGS__})
 #endif
 
-/* (e^r − 1 − r) / r² for |r| ≤ log(2) / 2, highest power first: minimax, and Taylor's series. */
+/* (e^r − 1 − r) / r² for |r| ≤ log(2) / 2, highest power first: those of expf in the Cephes library, and
+   Taylor's series. */
 static const float FLOAT_POLYNOMIAL[] = {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f,
                                          4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f};
 static const double DOUBLE_POLYNOMIAL[] = {1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800,
