@@ -55,13 +55,16 @@ def model_scores(
             sparse matrices on 128 singular vectors. "linear" takes features as they are: scale them first.
         labels: (N,) given labels in 0..C−1.
         num_classes: C ≥ 2.
-        model: a key of `MODELS`. "auto" is "linear" for sparse matrices, "network" if N · C > 1,500,000, and "ensemble"
-            otherwise.
+        model: "auto" or a key of `MODELS`. "auto" is "linear" for sparse matrices, "network" if N · C > 1,500,000, and
+            "ensemble" otherwise.
         network: options of the network.
         folds: number of folds, from 2 to N.
         seed: random seed.
         groups: (N,) integers; rows of a group are in the same fold.
         progress: progress display.
+
+    Returns:
+        `ModelScores`, with `scores` (N, C), `fold` (N,) and `agreement`, the accuracy against the given labels.
 
     Raises:
         MissingExtraError: if scikit-learn is not installed and the model needs it.

@@ -20,8 +20,8 @@ from linearcore.tables import Matrix, is_sparse
 
 #: Largest N · C for which "auto" includes boosting, whose time grows with both.
 MAX_BOOSTED = 1_500_000
-#: Networks use the larger batch size from this number of rows. The sample of `calibrated` has fewer than
-#: twice as many.
+#: Networks use the larger batch size from this number of rows. `calibrated` uses every k-th row, so that fewer than twice
+#: this number remain.
 _MANY_ROWS = 20_000
 _SMALL_BATCH, _LARGE_BATCH = 64, 256
 _MIN_PROBABILITY = 1e-12
@@ -148,7 +148,9 @@ def _ensemble(task: Task) -> Scored:
 #: Models by name; "auto" chooses among them.
 MODELS: Mapping[str, Model] = MappingProxyType(
     {
-        "linear": Model("ridge regression; with text alone, averaged with complement naive Bayes", _linear),
+        "linear": Model(
+            "ridge regression; if features are sparse and nonnegative, averaged with complement naive Bayes", _linear
+        ),
         "boosting": Model("histogram gradient boosting of trees", _boosting),
         "network": Model("one hidden layer", _network, has_network=True),
         "ensemble": Model("mean of the calibrated log-probabilities of network and boosting", _ensemble, has_network=True),

@@ -53,7 +53,7 @@ PhiFile = Annotated[
 Bound = Annotated[
     float | None,
     typer.Option(
-        help="An assumption on the scores, not the regret bound: |h(x)| ≤ M for two classes, mean score − score ≤ M for "
+        help="An assumption on the scores, not the regret bound: |h(x)| ≤ Λ for two classes, score ≥ mean score − Λ for "
         "--form centered. There is no theorem for other forms with three or more classes."
     ),
 ]
@@ -71,7 +71,9 @@ Probabilities = Annotated[
         "class, or of all classes, separated by commas."
     ),
 ]
-Confidence = Annotated[float | None, typer.Option(help="Probability with which all limits for --data hold. Default: 0.95.")]
+Confidence = Annotated[
+    float | None, typer.Option(help="Confidence level of the regret bound that --data estimates. Default: 0.95.")
+]
 Plot = Annotated[
     Path | None,
     typer.Option(help="Draw the surrogate and its regret bound into this .png, .pdf or .svg file; needs matplotlib."),

@@ -42,7 +42,8 @@ Model = Annotated[
         metavar="NAME",
         help="auto, "
         + "; ".join(f"{name} ({model.description})" for name, model in MODELS.items())
-        + ". auto: linear for text, network if rows × classes > 1.5 million, otherwise ensemble.",
+        + ". auto: linear for text and for more than 67 million rows × features, network if rows × classes > 1.5 million, "
+        "otherwise ensemble.",
     ),
 ]
 Loss = Annotated[

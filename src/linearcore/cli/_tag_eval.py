@@ -45,7 +45,8 @@ def evaluate(
     check_ids: Annotated[bool, typer.Option(help=CHECK_IDS)] = True,
     comments: Annotated[bool | None, typer.Option(help=COMMENTS)] = None,
     decode_for: Annotated[
-        str | None, typer.Option(help=f"{DECODE_FOR} If given, the results of both are printed side by side.")
+        str | None,
+        typer.Option(help=f"{DECODE_FOR} If given, one table compares both; all other tables are for this decoding."),
     ] = None,
     temperature: Annotated[float | None, typer.Option(help=TEMPERATURE)] = None,
     candidates: Annotated[int | None, typer.Option(help=CANDIDATES)] = None,

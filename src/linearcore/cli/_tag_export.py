@@ -21,7 +21,7 @@ def export(
     out: Annotated[
         Path,
         typer.Option(
-            help="With onnx, a file MODEL.onnx; with torch, MODEL.pt2; MODEL.json and MODEL.py are written beside it. With "
+            help="With onnx, a file OUT.onnx; with torch, OUT.pt2; OUT.json and OUT.py are written beside it. With "
             "hugging-face, a folder."
         ),
     ],
@@ -32,9 +32,9 @@ def export(
 ) -> None:
     """Write a tagger for use without linearcore or in Hugging Face pipelines.
 
-    With onnx and torch the model is one graph that includes decoding and takes batches of any size and length. MODEL.json
-    has the words and tags, and MODEL.py tags text with the graph. The command runs the exported graph, checks that it
-    predicts the same tags as the tagger, and prints the time for one sentence.
+    With onnx and torch the model is one graph that includes decoding and takes batches of any size and length. With --out
+    OUT.onnx, OUT.json has the words and tags, and OUT.py tags text with the graph. The command runs the exported graph,
+    checks that it predicts the same tags as the tagger, and prints the time for one sentence.
 
     \b
     Examples

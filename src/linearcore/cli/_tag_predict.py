@@ -49,7 +49,7 @@ def predict(
         typer.Option(help=_TAG),
     ] = None,
     device: Annotated[str, typer.Option(help=DEVICE)] = "cpu",
-    format: Annotated[str, typer.Option(help=f"{FORMAT} auto: accept only the format of the training files.")] = "auto",
+    format: Annotated[str, typer.Option(help=f"{FORMAT} auto: the format of the training files only.")] = "auto",
     output_format: Annotated[
         str,
         typer.Option(help=f"Output format: {', '.join(OUTPUT_FORMATS)}. same writes columns for text and raw."),

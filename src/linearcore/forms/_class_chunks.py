@@ -108,8 +108,8 @@ class _ChunkAccumulator:
         weight_sum: sum of the rows of the weight that are not masked; only for the mean score.
         divisor: (N,) number of competitors, for a mean; None for a sum.
         scale: (N,) gradient of the sum over competitors, or None.
-        offset: (N,) value of −φ' in the core, times competitors / classes; None for 0. It is subtracted from −φ' to avoid
-            cancellation. The gradient of `centered` does not change, because the mean of all −φ' is subtracted from it.
+        offset: (N,) value of −φ' in the core, times competitors / classes; None for 0. It is subtracted from every −φ' to
+            keep precision. The gradient of `centered` is −φ' minus the mean of all −φ', so the offset cancels in it.
         sums: (3, P, N) losses, row sums of the gradient, numbers of masked classes. P: number of partial sums of the fused
             kernel, otherwise 1.
     """
@@ -208,7 +208,7 @@ class _ChunkAccumulator:
 
     def add_reference(self, gradients: Gradients) -> Gradients:
         """Adds the gradient of the reference, and returns gradients in the dtypes of the projection."""
-        missing = -self.sums[1].sum(0)
+        missing = -self.sums[1].sum(0)  # Gradient of the reference score.
         if self.scale is not None and not (self.divisor is None and self.weight_sum is None) and not is_on_host(missing):
             missing = missing.masked_fill(self._is_miscounted() & (self.scale != 0), math.nan)
         if self.weight_sum is None:

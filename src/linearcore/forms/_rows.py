@@ -89,7 +89,7 @@ def can_compile_rows(form: "Form", surrogate: Surrogate, scores: Tensor, labels:
 
 
 def can_fuse_rows(form: "Form", surrogate: Surrogate, labels: Labels) -> bool:
-    """Whether there are fused (Triton) kernels for this loss."""
+    """Whether there are fused (Triton) kernels for this loss, or for parts of it (`form.can_fuse`)."""
     return labels.is_hard and (form.can_fuse or form.loss_code(surrogate) is not None)
 
 

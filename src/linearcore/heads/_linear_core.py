@@ -36,13 +36,13 @@ from linearcore.surrogates import Surrogate
 class LinearCoreChain(SampledChain):
     """Sum over positions of a margin loss for the tag, given the true neighbouring tags.
 
-    s_j(v) is the score of the true sequence with tag v at position j. The loss is Σ_j ℓ(s_j, y_j) with ℓ one of the forms
+    s_j(v) is the score of the true sequence with tag v at position j. The loss is the sum over j of one of the forms
 
         logodds    φ(s_j(y_j) − logsumexp_{v≠y_j} s_j(v))   the default
-        pairwise   mean_{v≠y_j} φ(s_j(y_j) − s_j(v))        `normalize=False`: the paper's sum over sequences,
-                                                            restricted to changes of one tag
+        pairwise   mean_{v≠y_j} φ(s_j(y_j) − s_j(v))
         centered   mean_{v≠y_j} φ(−(s_j(v) − mean s_j))
 
+    With `normalize=False`, `pairwise` is the paper's sum over sequences, restricted to changes of one tag.
     `ChainHead` defines the score of a sequence. Like pseudo-likelihood, the loss trains each position to predict its tag
     given the true neighbours. Without transitions, `centered` bounds the Hamming regret linearly. With transitions there is
     no worst-case guarantee for the decoded sequence (`docs/guarantees.md`).
@@ -338,7 +338,7 @@ class LinearCoreChain(SampledChain):
         """Returns `surrogate.posterior` of the margin at each position, given the neighbouring tags.
 
         The margin is the log-odds, or the difference to the second-best tag for the other forms. The confidence is exactly ½
-        inside the linear core. It does not account for errors in the neighbouring tags.
+        for margins between −τ and τ. It does not account for errors in the neighbouring tags.
         """
         margin = self.form.decision_margin(self._local_scores(emissions, tags, sites), tags)
         return self.surrogate.posterior(margin.clamp(-1e30, 1e30))

@@ -12,8 +12,9 @@ class NormedScores(nn.Module):
 
         z_c = (s_c − mean s_c) / √(variance of s_c + 10⁻⁵)                          over the batch
 
-    This is batch normalisation without learned scale and shift. It raises the recall of rare classes and balanced accuracy,
-    and lowers accuracy if the classes have unequal sizes. With a wide core,
+    This is batch normalisation without learned scale and shift. On data sets with 10 or more classes it raised balanced
+    accuracy on average. It lowers accuracy if the classes have unequal sizes, and is not recommended with two classes.
+    With a wide core,
     `LinearCoreLoss(surrogate=LinearCore(tau=5.0), form="pairwise")`, it was best on CIFAR-10 (classes of equal size, a
     ResNet) with 40 % or more wrong labels; with small networks this was on average below cross-entropy. Margins of
     normalised scores rarely exceed 4, so with tau=5 they are in the linear core, where the loss equals the unhinged loss

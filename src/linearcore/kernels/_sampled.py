@@ -3,9 +3,10 @@
     s[n, k] = hidden[n] · weight[c_k] + bias[c_k]
 
 In a chain the scores of transitions are added: sources[before_n] · targets[c_k], or start[c_k] at a first position, and
-targets[after_n] · sources[c_k], or end[c_k] at a last position. The score of the label is computed by the same formula with
-c_k = label. The loss of a row is a form over these scores. A *table* is a parameter with one row or entry per class: weight,
-bias, start, end, sources or targets.
+targets[after_n] · sources[c_k], or end[c_k] at a last position. before_n and after_n are the tags before and after position
+n; `edges` are these four tables of the chain. The score of the label is computed by the same formula with c_k = label. The
+loss of a row is a form over these scores. A *table* is a parameter with one row or entry per class: weight, bias, start,
+end, sources or targets.
 """
 
 from collections.abc import Callable

@@ -45,7 +45,7 @@ def binary_loss(
         signed: targets are in {−1, +1}, or in [−1, 1], instead of 0 and 1. A floating-point 0 is then the probability ½.
         reduction: "mean", "sum" or "none".
         backend: "reference" (PyTorch operations with autograd), "eager" (blocks, with a custom backward pass), or "auto".
-            "auto" uses C on a CPU (reduction "sum" or "mean") and Triton on a GPU, without weights, `signed` and `validate`.
+            Without weights, `signed` and `validate`, "auto" uses C on a CPU (reduction "sum" or "mean") and Triton on a GPU.
         validate: raise for targets out of range, infinite scores and negative weights; synchronises with the GPU. If False,
             the loss of an infinite score is NaN. A target out of range then raises on a CPU outside torch.compile, and has
             the loss NaN elsewhere.

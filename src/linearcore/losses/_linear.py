@@ -47,10 +47,10 @@ def linear_multiclass_loss(
     `multiclass_loss` with few classes, or if you need the scores. If one matrix product with all classes is too slow, use
     `sampled_multiclass_loss`.
 
-    Scores are computed in chunks. Each chunk is overwritten by its gradient, from which the gradients of `hidden`, weight
-    and bias are accumulated. A chunk is a block of rows for logodds, for probability targets and
-    usually for the C kernels, and a block of classes for pairwise and centered otherwise. Unless `reduction` is "none" or
-    the dtype is float16, this happens in the forward pass.
+    Scores are computed in chunks. The gradients of `hidden`, weight and bias are accumulated from the gradient of each
+    chunk, which overwrites the scores in Triton kernels and in chunks of classes. A chunk is a block of rows for logodds,
+    for probability targets and usually for the C kernels, and a block of classes for pairwise and centered otherwise. Unless
+    `reduction` is "none" or the dtype is float16, this happens in the forward pass.
 
     Args:
         hidden: (…, H) inputs of the last layer.

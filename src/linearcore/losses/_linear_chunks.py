@@ -30,8 +30,8 @@ class LinearLoss:
 
     Attributes:
         form, surrogate, backend: as in `form_losses`.
-        rows: labels; `rows.scores` is an expanded scalar with the shape of the scores.
-        labels: the same labels for the form.
+        rows: labels with masks of ignored and invalid rows; `rows.scores` is an expanded scalar in the shape of the scores.
+        labels: the same labels with margins and smoothing, as the form takes them.
         finish: turns the losses (N,) into the result; it must be linear.
         is_scalar: whether `finish` reduces to a scalar, so that gradients can be computed in the forward pass.
         reference: the result from hidden, weight and bias with plain autograd.
@@ -66,7 +66,7 @@ class LinearLoss:
                 losses, gradients = self._class_chunks(projection, needs_grad, grad_output)
                 return self.finish(losses), gradients
             except MaskedScoresError:
-                pass  # A score is −inf although its bias is not: the number of competitors is known after the whole row.
+                pass  # A score is −inf although its bias is not: competitors can be counted only after the whole row.
         losses, gradients = self._row_chunks(projection, needs_grad, grad_output)
         return self.finish(losses), gradients
 
@@ -94,7 +94,7 @@ class LinearLoss:
         return invalid.fill(losses, math.inf), gradients
 
     def _rows_per_chunk(self, projection: Projection) -> int:
-        # Scores and their gradient; the fused kernel overwrites the scores.
+        # Scores and their gradient; only the fused kernel overwrites the scores.
         copies = 1 if self._is_fused(projection) else 2
         return max(1, self.chunk_bytes // (copies * projection.hidden.element_size() * len(projection.weight)))
 

@@ -20,7 +20,7 @@ class LinearCoreLoss(nn.Module):
     """Margin loss for classification with C classes; a drop-in replacement for `nn.CrossEntropyLoss`.
 
         logodds    φ(s_y − logsumexp_{v≠y} s_v)        accuracy close to cross-entropy (default)
-        pairwise   mean_{v≠y} φ(s_y − s_v)             the paper's loss
+        pairwise   mean_{v≠y} φ(s_y − s_v)             the paper's loss divided by C − 1
         centered   mean_{v≠y} φ(−(s_v − mean s))       has a linear regret bound
 
     s are the scores, y is the label, and φ is the surrogate. `docs/guarantees.md` compares the forms. The function is
@@ -30,7 +30,7 @@ class LinearCoreLoss(nn.Module):
         weight: (C) class weights.
         surrogate: φ, the function of the margin, for example `LinearCore(tau=1.0)`.
         form: "logodds", "pairwise", "centered", or a `Form`.
-        normalize: mean (True, the default) or sum (False) over the classes v ≠ y, for "pairwise" and "centered".
+        normalize: for "pairwise" and "centered": mean (None, the default, or True) or sum (False) over the classes v ≠ y.
         class_margin: (C). `class_margin[y]` is subtracted from all margins of samples with label y. Use larger values for
             rare classes.
         ignore_index: samples with this target are ignored.
@@ -258,7 +258,7 @@ class BinaryLinearCoreLoss(nn.Module):
     def probabilities(self, scores: Tensor) -> Tensor:
         """Returns the probability of the positive label for each score: `surrogate.posterior`, and 0.1 % sigmoid.
 
-        The sigmoid orders scores in the linear core, where the posterior is ½: it is above ½ for all scores above 0.
+        The sigmoid orders scores between −τ and τ, where the posterior is ½: it is above ½ for all scores above 0.
 
         Example:
             >>> import torch

@@ -39,7 +39,7 @@ def multiclass_loss(
 ) -> Tensor:
     """Margin loss for classification, with the arguments of torch.nn.functional.cross_entropy.
 
-        pairwise   mean_{v≠y} φ(s_y − s_v)             the paper's loss, Eq. (3) (the paper uses the sum: `normalize=False`)
+        pairwise   mean_{v≠y} φ(s_y − s_v)             Eq. (3) of the paper, divided by C − 1 (`normalize=False`: the sum)
         centered   mean_{v≠y} φ(−(s_v − mean s))       0-1 regret ≤ constant · surrogate regret (`docs/guarantees.md`)
         logodds    φ(s_y − logsumexp_{v≠y} s_v)        accuracy close to cross-entropy (default)
 
@@ -63,7 +63,7 @@ def multiclass_loss(
         backend: "reference": PyTorch operations with autograd. "eager": PyTorch operations on blocks of rows, with a custom
             backward pass. "compiled": C kernels (not torch.compile), on a CPU in float32 or float64 without class margins;
             "eager" if a score is infinite. "fused": Triton, on a GPU for index targets in float32 or half precision.
-            "auto": the fastest that torch.compile and torch.func allow; it also uses C for reduced half precision.
+            "auto": the fastest that torch.compile and torch.func allow; for "mean" and "sum" also C for half precision.
         validate: raise a ValueError for invalid scores, labels out of range and invalid target probabilities; synchronises
             with the GPU. A label out of range always raises on a CPU outside torch.compile; elsewhere its loss is NaN.
 

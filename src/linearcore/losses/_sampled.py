@@ -37,8 +37,8 @@ def sampled_multiclass_loss(
     """Estimates `multiclass_loss` of hidden @ linear_weight.T + linear_bias from sampled negatives, for very many classes.
 
     Only the scores of sampled classes are computed. With `sparse` the gradients of weight and bias are sparse, so the time
-    of a step with torch.optim.SGD or SparseAdam does not depend on the number of classes. In the formulas, k runs over the K
-    sampled classes, and w_k is the importance weight of class k.
+    of a step with SGD, SparseAdam or `SparseAdamW` does not depend on the number of classes. In the formulas, k runs over
+    the K sampled classes, and w_k is the importance weight of class k.
 
         pairwise   Σ_k w_k φ(s_y − s_k)                  unbiased for `multiclass_loss(form="pairwise")`
         logodds    φ(s_y − log Σ_k w_k e^{s_k})          estimates form="logodds" with a bias of O(1/K)

@@ -93,7 +93,8 @@ def structured_loss(
         objective: what is estimated. The first three are unbiased.
             "raw": the sum above.
             "mean": the sum divided by the number of its terms.
-            "normalised": the sum divided by the sum of its weights; for chains and costs with a closed form of this sum.
+            "normalised": the sum divided by the sum of its weights. Raises for automata, and for costs without a closed form
+                of the sum of weights; use "self-normalised".
             "self-normalised": as "normalised", for all costs and proposals, with a bias of O(1/K).
         reduction: "mean", "sum" or "none" (B,).
         generator: random number generator on the device of `scores`; None for torch's default.

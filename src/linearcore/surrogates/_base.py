@@ -170,8 +170,8 @@ class Surrogate(ABC):
     def posterior(self, margin: Tensor | NumPyLike) -> Tensor | NumPyFloat:
         """Returns the P(label = +1) for which u minimises the expected loss: φ'(−u) / (φ'(u) + φ'(−u)).
 
-        Inside a linear core the result is exactly ½, so the loss does not estimate probabilities there. Margins at which a
-        non-monotone φ increases minimise no expected loss; the result is 0 or 1.
+        With a `LinearCore` the result is exactly ½ for |u| ≤ τ, so the loss does not estimate probabilities there. Margins
+        at which a non-monotone φ increases minimise no expected loss; the result is 0 or 1.
         """
         return _evaluate(self._posterior, margin)
 

@@ -28,7 +28,7 @@ class LinearCore(Surrogate):
 
     For binary labels the 0-1 regret (excess risk) is at most the surrogate regret divided by τ, for `sides` 1 and 2. With
     more classes the bound depends on the form: see section (a) of `docs/reading-the-paper-with-care.md`. Use `Logistic` for
-    calibrated probabilities, because `posterior` is ½ everywhere in the core.
+    calibrated probabilities, because `posterior` is ½ for |u| ≤ τ.
 
     Args:
         base: Φ: "logistic", "exponential", "quartic", "truncated_quadratic", "gamma", or a `Base`.

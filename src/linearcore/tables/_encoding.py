@@ -58,13 +58,14 @@ def encode(table: Table, label: str, kinds: ColumnKinds | None = None) -> Encode
         table: the input table.
         label: name of the label column.
         kinds: which columns to drop, and which are categories or text. By default a column of strings is text if they have
-            three or more words on average and most of them are distinct. Other strings are categorical, and an error if
-            there are too many categories.
+            three or more words on average and most of them are distinct. Other strings are categorical; more than 50
+            distinct values raise an error.
 
     Raises:
         MissingExtraError: if scikit-learn is not installed.
         TableError: if a column does not exist; if a label is missing; if a column mixes numbers and text, has decimal commas
-            or too many categories; if no feature is left; or if the labels are not classes.
+            or too many categories; if no feature is left; or if there are fewer than two
+            classes, or fewer than two rows per class on average.
     """
     require("sklearn", extra="cleaning")
     kinds = kinds or ColumnKinds()

@@ -36,7 +36,7 @@ class Prediction:
         "crf"    marginal probability P(y_j = tag | x)
         "ce"     softmax probability of the tag
         "lc"     posterior of the surrogate at the margin between the tag and its alternatives, given the tags of the other
-                 words; exactly ½ if the margin is inside the linear core
+                 words; exactly ½ if the margin is between −τ and τ
         "ssvm"   softmax over the tags of this word, given the tags of the other words
 
     Attributes:

@@ -9,7 +9,7 @@ upstream gradient of a row, not a class weight; 1.4426950408889634 is log2(e). `
 statistics of a row that the forward pass saves. With HAS_LOSS they are computed, otherwise they are inputs:
 
     form       first                 second                         third
-    logodds    largest other score   Σ exp(s − first), competitors
+    logodds    largest other score   Σ exp(s − first) over others
     pairwise   Σ −φ'                 number of competitors
     centered   mean score            Σ −φ'                          number of unmasked classes
 """
@@ -351,6 +351,7 @@ def stream_kernel(
     """Writes the losses, or each program's part of their sum or mean, and the gradient times `upstream`.
 
     With `HAS_STATISTICS` the forward pass writes three numbers per row, and a backward pass without `HAS_LOSS` reads them.
+    `radius` is unused; the kernel has the same arguments as that of `_dense_rows`.
     """
     program = tl.program_id(0)
     factor_of_rows = row_factor(target, count, num_rows, ignore_index, REDUCTION, HAS_COUNT)

@@ -26,7 +26,7 @@ PADDING = -100
 # Equality is identity, since comparing tensors gives a tensor and not a boolean.
 @dataclass(frozen=True, eq=False)
 class Automaton:
-    """Acyclic automaton: an output is a path from the start state to a final state. Scores of arcs are separate tensors.
+    """Acyclic automaton: an output is a path from the start state to a final state.
 
     `linearcore.structured.PathDistribution` sums over, searches and samples the paths, given a score for every arc. Two
     paths with the same labels are two outputs. `from_arcs`, `from_chain`, `from_lexicon` and `read_att` build automata.
@@ -36,7 +36,8 @@ class Automaton:
         label: (A,) int64 from 0, or −1 for an epsilon arc, which has no label.
         final: (F,) int64, the states in which a path may end.
         start: the state in which every path begins.
-        arc_scores: (A,) float64, scores that belong to the automaton, such as those of a file; None if there are none.
+        arc_scores: (A,) float64, fixed scores, such as those of a file; None if there are none. Scores that are trained are
+            separate tensors.
         symbols: names of labels; may be empty.
 
     Raises:
