@@ -1,8 +1,8 @@
 /* Losses for probability targets: a row has a weight for each class. Included twice, with REAL = float and REAL = double.
 
    A row has n scores s and weights w. The functions return its loss and write its gradient g; they may overwrite s.
-   `buffer` has 3 · PADDED(n) numbers. `evaluate` returns φ(m) and the slope −φ'(m), the derivative with respect to the score
-   of the competitor. */
+   `buffer` has 3 · PADDED(n) numbers. `evaluate(base, phi, a, b)` returns φ(a − b) and the slope −φ'(a − b),
+   the derivative with respect to the score b of the competitor. */
 
 /* Returns NAME(function)(base, …) with a constant base, a->phi.base, so that each base has a loop of its own. `a` must be
    in scope. */
@@ -27,9 +27,10 @@ typedef struct {
 /* Σ w_v φ(m_v) over v ≠ top, with m_v = s_v − log Σ_{u≠v} exp(s_u) and s relative to the largest score.
 
    `top` is the index of the largest score, `second` the second-largest score, and ratio = exp(second − largest score).
-   e_v = exp(s_v − second) with e_top = 0, and rest = Σ_v ratio · e_v. The sum of exp(s_u) over all u ≠ v is then
-   all = 1 + others with others = rest − ratio · e_v. Replaces s_v by slope = −w_v φ'(m_v), and writes
-   share[v] = slope / all; both are 0 for v = top. The result has the loss and the sum of share[v]. */
+   e_v = exp(s_v − second), from the scores before the largest is subtracted, with e_top = 0, and rest = Σ_v ratio · e_v.
+   The sum of exp(s_u) over all u ≠ v is then all = 1 + others with others = rest − ratio · e_v. Replaces s_v by slope =
+   −w_v φ'(m_v), and writes share[v] = slope / all; both are 0 for v = top. The result has the loss and the sum of
+   share[v]. */
 INLINE NAME(sums)
     NAME(log_odds_base)(const int base, const NAME(phi) * phi, REAL *s, const REAL *w, const REAL *e, REAL *share, int32_t n,
                         int32_t top, REAL ratio, REAL rest) {
