@@ -203,7 +203,13 @@ def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
 
 def command(script: str) -> str:
     """Returns the command that reproduces the results, without paths."""
-    without_paths = {"--out": [], "--work": [], "--data": ["--data DIR"], "--peers": ["--peers DIR"]}
+    without_paths = {
+        "--out": [],
+        "--work": [],
+        "--data": ["--data DIR"],
+        "--peers": ["--peers DIR"],
+        "--before": ["--before DIR"],
+    }
     arguments: list[str] = []
     words = iter(sys.argv[1:])
     for word in words:

@@ -99,7 +99,7 @@ def losses(device: str, *, compiled: bool) -> dict[str, Loss]:
 def check_against_reference(form: str, device: str, dtype: torch.dtype) -> float:
     """Returns the largest error of loss and gradients, relative to the largest entry, of small chunks.
 
-    Exits if it exceeds twice the error of `multiclass_loss` in the same dtype, of all scores or of the scores of as many rows
+    Exits if it exceeds twice the error of `multiclass_loss` in the same dtype, of all scores or of as many rows
     at a time. Both count because the rounding of a matrix product depends on its size: with few rows it may be three times
     as large.
     """

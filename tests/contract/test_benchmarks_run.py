@@ -8,7 +8,9 @@ import importlib
 import json
 import lzma
 import runpy
+import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -175,6 +177,40 @@ def test_tagging_trains_all_losses_records_each_run_and_does_none_twice(tmp_path
     again = fresh_python(str(BENCHMARKS / "tagging.py"), *words, OMP_NUM_THREADS="1")
     assert again.returncode == 0 and "epoch" not in again.stderr
     assert (tmp_path / "tagging_ewt_200.json").read_text("utf-8") == text
+
+
+@pytest.mark.slow
+def test_end_to_end_compares_training_with_two_checkouts(tmp_path):
+    data, before, out = tmp_path / "data", tmp_path / "before", tmp_path / "record.json"
+    for folder in ("tagging", "tabular"):
+        (data / folder).mkdir(parents=True)
+    for name, (seed, part) in product(("en_ewt", "la_lasla"), enumerate(("train", "dev", "test"))):
+        text = conllu(sentences(30, seed))
+        (data / "tagging" / f"{name}-{part}.conllu.xz").write_bytes(lzma.compress(text.encode()))
+    rows = [",".join([chr(ord("A") + n % 26), *(str((n * k) % 16) for k in range(1, 17))]) for n in range(11_000)]
+    (data / "tabular" / "letter.csv.xz").write_bytes(lzma.compress("\n".join(["head", *rows]).encode()))
+    subprocess.run(["git", "clone", "--quiet", str(BENCHMARKS.parent), str(before)], check=True)
+    words = ["--quick", "--rounds", "1", "--data", str(data), "--before", str(before), "--out", str(out)]
+    done = fresh_python(str(BENCHMARKS / "end_to_end.py"), *words)
+    assert done.returncode == 0, done.stderr
+    record = json.loads(out.read_text("utf-8"))
+    assert str(tmp_path) not in out.read_text("utf-8") and "--before DIR" in record["command"]
+    assert len(record["settings"]["before"]) == 40
+    assert len(record["results"]) == 10
+    for row in record["results"]:
+        assert row["before"]["accuracy"] == pytest.approx(row["after"]["accuracy"], abs=1)
+        assert row["before"]["seconds"] > 0 < row["after"]["cpu_seconds"]
+
+
+@pytest.mark.slow
+def test_end_to_end_says_in_one_line_what_is_wrong(tmp_path):
+    (tmp_path / "tagging").mkdir()
+    for words, advice in (
+        (["--data", "no-such-folder", "--before", "."], "--data"),
+        (["--data", str(tmp_path), "--before", str(tmp_path)], "--before"),
+    ):
+        done = fresh_python(str(BENCHMARKS / "end_to_end.py"), *words, "--allow-dirty")
+        assert done.returncode == 2 and advice in done.stderr and len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.slow
