@@ -112,7 +112,7 @@ def cases(data: Path, folder: Path, args: argparse.Namespace) -> Iterator[tuple[
     for name, (files, tag, words, epochs) in TREEBANKS.items():
         own, number = folder / files, 1 if args.quick else epochs
         treebank(data, files, own, 3000 if args.quick else words)
-        for head in HEADS:
+        for head in HEADS[:1] if args.quick else HEADS:
             yield (
                 name,
                 head,
@@ -120,7 +120,7 @@ def cases(data: Path, folder: Path, args: argparse.Namespace) -> Iterator[tuple[
                     checkout, own, tag, head, number, args.threads
                 ),
             )
-    for loss in LETTERS:
+    for loss in LETTERS[:1] if args.quick else LETTERS:
         yield (
             "letters",
             loss,
@@ -138,17 +138,18 @@ def measured(runs: list[dict[str, float]]) -> dict[str, Any]:
 def compare(data: Path, checkouts: dict[str, Path], args: argparse.Namespace) -> list[dict[str, Any]]:
     """Runs all cases with both checkouts in turn."""
     rows = []
-    number = len(checkouts) * args.rounds * (len(TREEBANKS) * len(HEADS) + len(LETTERS))
-    with tempfile.TemporaryDirectory() as folder, Progress() as progress, progress.part("runs", number) as part:
-        for dataset, loss, one_run in cases(data, Path(folder), args):
-            runs: dict[str, list[dict[str, float]]] = {name: [] for name in checkouts}
-            for _, (name, checkout) in product(range(args.rounds), checkouts.items()):
-                runs[name].append(one_run(checkout))
-                part.advance()
-            row: dict[str, Any] = {"dataset": dataset, "loss": loss, **{name: measured(own) for name, own in runs.items()}}
-            row["ratio"] = round(row["before"]["seconds"] / row["after"]["seconds"], 2)
-            rows.append(row)
-            print(f"{dataset}, {loss}: {row['before']['seconds']} s, {row['after']['seconds']} s", file=sys.stderr)
+    with tempfile.TemporaryDirectory() as folder, Progress() as progress:
+        all_cases = list(cases(data, Path(folder), args))
+        with progress.part("runs", len(all_cases) * args.rounds * len(checkouts)) as part:
+            for dataset, loss, one_run in all_cases:
+                runs: dict[str, list[dict[str, float]]] = {name: [] for name in checkouts}
+                for _, (name, checkout) in product(range(args.rounds), checkouts.items()):
+                    runs[name].append(one_run(checkout))
+                    part.advance()
+                row: dict[str, Any] = {name: measured(own) for name, own in runs.items()}
+                ratio = round(row["before"]["seconds"] / row["after"]["seconds"], 2)
+                rows.append({"dataset": dataset, "loss": loss, **row, "ratio": ratio})
+                progress.print(f"{dataset}, {loss}: {row['before']['seconds']} s, {row['after']['seconds']} s")
     return rows
 
 
@@ -181,7 +182,7 @@ def main() -> int:
     parser.add_argument("--before", type=Path, required=True, help="checkout of the earlier commit")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each checkout (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=2, help="CPU threads of a run (default: %(default)s)")
-    parser.add_argument("--quick", action="store_true", help="3,000 words and one epoch")
+    parser.add_argument("--quick", action="store_true", help="one loss, 3,000 words and one epoch")
     parser.add_argument("--out", type=Path, default=OUT, help="result file (default: benchmarks/results)")
     args = parsed(parser)
     data = data_folder(args.data)
