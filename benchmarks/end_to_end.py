@@ -6,7 +6,7 @@ tagger; its time includes all of this and the start of Python. A run on letters 
 40 % wrong labels. Token cross-entropy (ce) and CE on letters are for comparison: they do not use kernels of this library.
 
     git worktree add ../before 7b5b4d4                                      # the last commit without compiled kernels
-    python benchmarks/end_to_end.py --data DIR --before ../before           # the committed results, an hour
+    python benchmarks/end_to_end.py --data DIR --before ../before           # the committed results, half an hour
     python benchmarks/end_to_end.py --data DIR --before ../before --quick   # a test, about a minute
 """
 
@@ -35,8 +35,8 @@ ROOT = Path(__file__).parents[1]
 OUT = ROOT / "benchmarks" / "results" / "end_to_end_cpu.json"
 #: Files, tag column, words of training text (None: all of it) and epochs of each treebank.
 TREEBANKS: dict[str, tuple[str, str, int | None, int]] = {
-    "EWT, upos": ("en_ewt", "upos", None, 3),
-    "LASLA, upos+feats": ("la_lasla", "upos+feats", 60_000, 4),
+    "EWT, upos": ("en_ewt", "upos", None, 2),
+    "LASLA, upos+feats": ("la_lasla", "upos+feats", 60_000, 3),
 }
 HEADS = ("lc", "crf", "ce")
 LETTERS = ("LC logodds", "LC pairwise", "LC robust", "CE")
@@ -180,7 +180,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder with tagging/ and tabular/; default: LINEARCORE_DATA")
     parser.add_argument("--before", type=Path, required=True, help="checkout of the earlier commit")
-    parser.add_argument("--rounds", type=int, default=3, help="runs of each checkout (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=2, help="runs of each checkout (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=2, help="CPU threads of a run (default: %(default)s)")
     parser.add_argument("--quick", action="store_true", help="one loss, 3,000 words and one epoch")
     parser.add_argument("--out", type=Path, default=OUT, help="result file (default: benchmarks/results)")
