@@ -10,6 +10,7 @@ from importlib import import_module
 import pytest
 
 from tests.ptx.launch import Emulated, emulate
+from tests.ptx.machine import ORDER
 
 #: Programs of the kernel whose programs wait for each other.
 PROGRAMS = 3
@@ -39,5 +40,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    if races() and session.exitstatus == pytest.ExitCode.OK:
+    # With an order of warps a thread may read what another one wrote, and not use it (see `Memory`): only tests fail then.
+    if races() and not ORDER and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
