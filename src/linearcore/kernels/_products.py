@@ -9,8 +9,8 @@ ALIGNMENT = 8
 def has_unrounded_product(left: Tensor, right: Tensor) -> bool:
     """Returns whether torch multiplies these matrices of half precision with `out_dtype=torch.float32`.
 
-    Only on CUDA, and only with rows of 16 bytes or a multiple. The benchmarks on a GPU had such matrices alone. cuBLAS may
-    support no other mixed-precision products, or compute them wrongly: the tests with small odd sizes failed on a GPU.
+    Only on CUDA, and only with rows of 16 bytes or a multiple: the benchmarks compared only such products with the reference
+    on a GPU, and cuBLAS has fewer algorithms for others.
     """
     if not (left.is_cuda and right.is_cuda):
         return False
