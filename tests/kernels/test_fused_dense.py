@@ -61,7 +61,9 @@ def agree(loss: Loss, scores: Tensor, target: Tensor, upstream: float | None = N
     largest = float(right.abs().max()) if right.numel() else 0.0
     torch.testing.assert_close(gradient.double(), right, rtol=eps, atol=eps * max(largest, 1e-3))
     assert torch.equal(torch.autograd.grad(found, leaf, above, retain_graph=True)[0], gradient)
-    assert torch.equal(loss(scores, target, **options), found.detach())
+    # Without a gradient another kernel is compiled, whose compiler may combine products and sums in other places.
+    rounding = 4 * torch.finfo(scores.dtype).eps
+    torch.testing.assert_close(loss(scores, target, **options), found.detach(), rtol=rounding, atol=rounding, equal_nan=True)
 
 
 def with_unusual_rows(num_classes: int, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
@@ -157,6 +159,14 @@ def test_upstream_gradients(form: str, is_small: bool, upstream: float, monkeypa
     if not is_small:
         monkeypatch.setattr(dense_module, "SMALL", 0)
     agree(functools.partial(multiclass_loss, form=form), drawn(5, 9), torch.arange(5), upstream)
+
+
+@pytest.mark.parametrize("factor", (1.0, 0.3))
+def test_a_tensor_is_multiplied_by_a_number_on_the_device(factor: float) -> None:
+    tensor = drawn(3000)
+    expected = tensor * factor
+    fused.scale_by(tensor, torch.tensor(factor))
+    torch.testing.assert_close(tensor, expected)
 
 
 @pytest.mark.parametrize("is_long", (False, True), ids=("short", "long"))

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from linearcore._typing import compute_dtype
-from linearcore.kernels import fused_kernels_for
+from linearcore.kernels import fused_kernels_for, has_unrounded_product
 
 
 class Projection(NamedTuple):
@@ -65,7 +65,7 @@ def add_product(total: Tensor, left: Tensor, right: Tensor, *, is_first: bool) -
             torch.mm(left, right, out=total)
         else:
             torch.addmm(total, left, right, out=total)
-    elif total.is_cuda:
+    elif has_unrounded_product(left, right):
         if is_first:
             torch.mm(left, right, out_dtype=total.dtype, out=total)
         else:

@@ -21,6 +21,7 @@ from linearcore.kernels._local import local_scores, low_rank_scores
 from linearcore.kernels._loss_code import FormCode, LossCode
 from linearcore.kernels._max_product import dense_search
 from linearcore.kernels._partition import crf_losses, log_partition, posterior
+from linearcore.kernels._products import has_unrounded_product
 from linearcore.kernels._sample import sample_chain
 from linearcore.kernels._sampled import sampled_kernels, sampled_rows
 from linearcore.kernels._sampled_types import EdgeFactors, SampledRows
@@ -65,6 +66,7 @@ __all__ = [
     "fused_kernels_for",
     "fused_local",
     "has_compiled_kernels",
+    "has_unrounded_product",
     "is_differentiated",
     "kbest",
     "local_kernels",

@@ -19,6 +19,7 @@ from torch import Tensor
 from linearcore.kernels import compiled
 from linearcore.kernels._backend import compute_gradients
 from linearcore.kernels._fused import fused_kernels_for
+from linearcore.kernels._products import has_unrounded_product
 from linearcore.kernels._sampled_types import Gathered, SampledRows, TableGradients
 from linearcore.kernels.compiled import NotCompiledError
 
@@ -119,7 +120,9 @@ def _products(gradient: Tensor, edge_gradient: Tensor, gathered: Gathered, width
 def _unrounded_product(left: Tensor, right: Tensor) -> Tensor:
     if left.dtype in (torch.float32, torch.float64):
         return left @ right
-    return torch.mm(left, right, out_dtype=torch.float32) if left.is_cuda else left.float() @ right.float()
+    if has_unrounded_product(left, right):
+        return torch.mm(left, right, out_dtype=torch.float32)
+    return left.float() @ right.float()
 
 
 def _as_tensors(

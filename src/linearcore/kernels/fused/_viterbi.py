@@ -67,7 +67,8 @@ def _best_sequences(
         # Loaded one step ahead: a step takes about as long as a load.
         next_row = tl.load(base + next_t * time_stride + tag, mask=is_tag, other=float("-inf"))
         best, pointer = tl.reduce((state[:, None] + matrix, old_tags), 0, _larger)
-        new_state = tl.where(has_started, best, first) + row
+        # Of a state with NaN the columns beyond the last tag are NaN as well, and one of them could be taken for a tag.
+        new_state = tl.where(is_tag, tl.where(has_started, best, first) + row, float("-inf"))
         state = tl.where(is_on, new_state, state)
         has_started = has_started | is_on
         tl.store(pointers + site * num_tags + tag, pointer.to(tl.uint8), mask=is_tag)
