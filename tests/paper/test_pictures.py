@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from linearcore.surrogates import BASES, Hinge, LinearCore, Logistic
-from linearcore_paper.drawing._style import _spread
+from linearcore_paper.drawing import _spread
 from linearcore_paper.experiments import surrogates
 from linearcore_paper.experiments.surrogates.checked_facts import agrees, facts
 from tests.paper.outcomes import outcome, verdicts
