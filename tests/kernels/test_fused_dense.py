@@ -15,7 +15,7 @@ import linearcore.kernels.fused._dense as dense_module
 from linearcore import Hinge, LinearCore, Surrogate, binary_loss, multiclass_loss
 from linearcore.kernels import fused
 from linearcore.losses import Form, robust_loss
-from tests.cases import PAIRS, each
+from tests.cases import PAIRS, cross, each
 from tests.kernels.paths import DEVICE
 
 FORMS = ("logodds", "pairwise", "centered")
@@ -86,20 +86,30 @@ def check_unusual_rows(form: str, reduction: str, num_classes: int) -> None:
     agree(functools.partial(multiclass_loss, form=form), scores, target, reduction=reduction)
 
 
-LENGTHS = {str(number): number for number in (2, 3, 70, 1000, 2500, 9000)}
+#: With every form a short row and a long one, each with the other reduction.
+rows = each(
+    ("form", "reduction", "num_classes"),
+    {
+        f"{form}-{reduction}-{number}": (form, reduction, number)
+        for form in FORMS
+        for reduction in ("none", "sum")
+        for number in (2, 3, 70, 1000, 2500, 9000)
+    },
+    [
+        f"{form}-{reduction}-{number}"
+        for form, reductions in zip(FORMS, (("sum", "none"), ("none", "sum"), ("sum", "none")), strict=True)
+        for reduction, number in zip(reductions, (3, 2500), strict=True)
+    ],
+)
 
 
-@each("num_classes", LENGTHS, ("3", "2500"))
-@pytest.mark.parametrize("reduction", ("none", "sum"))
-@every_form
+@rows
 def test_rows_on_chip(form: str, reduction: str, num_classes: int) -> None:
     check_unusual_rows(form, reduction, num_classes)
 
 
 @pytest.mark.usefixtures("streams")
-@each("num_classes", LENGTHS, ("3", "2500"))
-@pytest.mark.parametrize("reduction", ("none", "sum"))
-@every_form
+@rows
 def test_long_rows(form: str, reduction: str, num_classes: int) -> None:
     check_unusual_rows(form, reduction, num_classes)
 
@@ -119,9 +129,7 @@ def test_surrogates(phi: Surrogate, form: Form, is_long: bool, request: pytest.F
     agree(functools.partial(multiclass_loss, form=form), scores, torch.arange(5), surrogate=phi)
 
 
-@pytest.mark.parametrize("dtype", (torch.bfloat16, torch.float16), ids=str)
-@pytest.mark.parametrize("reduction", ("none", "mean"))
-@every_form
+@cross(form=FORMS, reduction=("none", "mean"), dtype=(torch.bfloat16, torch.float16))
 def test_half_precision_is_computed_in_float32(form: str, reduction: str, dtype: torch.dtype) -> None:
     scores, target = drawn(4, 3000).to(dtype), torch.tensor([0, 1, 2, 2999])
     agree(functools.partial(multiclass_loss, form=form), scores, target, reduction=reduction)
@@ -226,8 +234,7 @@ def test_other_surrogates_use_the_fused_log_odds_or_blocks() -> None:
         multiclass_loss(leaf, torch.arange(3), form="pairwise", surrogate=Hinge(), backend="fused")
 
 
-@pytest.mark.parametrize("options", ({}, {"class_margin": True}, {"reduction": "none"}), ids=str)
-@every_form
+@cross(form=FORMS, options=({}, {"class_margin": True}, {"reduction": "none"}))
 def test_compiled_it_calls_the_kernels(form: str, options: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
     torch.compiler.reset()
     calls: list[str] = []
