@@ -24,7 +24,7 @@ from linearcore.heads import ChainHead
 from linearcore.heads._batch import IGNORED_TAG, Batch, to_batch
 from linearcore.kernels import fused, fused_kernels_for, log_partition, viterbi
 from linearcore.structures import Chain, Constraints, Hamming, Sites
-from tests.cases import each
+from tests.cases import cross, each
 from tests.kernels.paths import DEVICE
 
 
@@ -370,8 +370,10 @@ def test_a_crf_takes_emissions_whose_tags_are_not_adjacent_in_memory(used: set[s
     close(head.float().confidence(strided, tags=tags), head.double().confidence(emissions.double(), tags=tags))
 
 
-@pytest.mark.parametrize("options", ({}, {"unary": 0.5}, {"rank": 2}, {"unary": 0.5, "rank": 2}), ids=str)
-@pytest.mark.parametrize("layout", (lambda x: x, transposed), ids=("contiguous", "transposed"))
+@cross(
+    options=({}, {"unary": 0.5}, {"rank": 2}, {"unary": 0.5, "rank": 2}),
+    layout={"contiguous": lambda x: x, "transposed": transposed},
+)
 def test_a_chain_takes_tags_that_are_a_strided_view(options: dict[str, float], layout, used: set[str]) -> None:
     torch.manual_seed(0)
     head, emissions = LinearCoreChain(7, **options).to(DEVICE), drawn(4, 3, 7)

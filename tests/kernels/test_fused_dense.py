@@ -145,9 +145,7 @@ def test_small_gradients_in_float16_are_scaled_before_they_are_rounded() -> None
     torch.testing.assert_close(gradient.double(), exact.grad * 2.0**14, rtol=2**-9, atol=1e-7)
 
 
-@pytest.mark.parametrize("size", ((5, 3), (9, 10), (40, 130), (3, 3000)))
-@pytest.mark.parametrize("reduction", ("none", "mean"))
-@pytest.mark.parametrize("tau", (2.0, 0.3))
+@cross(size=((5, 3), (9, 10), (40, 130), (3, 3000)), reduction=("none", "mean"), tau=(2.0, 0.3))
 def test_robust_loss(tau: float, reduction: str, size: tuple[int, int]) -> None:
     scores = drawn(*size)
     scores[0, 1] = -math.inf
@@ -207,10 +205,7 @@ def test_second_derivatives_are_those_of_the_reference(form: str) -> None:
     assert results[0].abs().max() > 0
 
 
-@pytest.mark.parametrize("is_long", (False, True), ids=("short", "long"))
-@pytest.mark.parametrize("bad", (math.inf, math.nan), ids=str)
-@pytest.mark.parametrize("place", (0, 1))
-@every_form
+@cross(form=FORMS, is_long=(False, True), bad=(math.inf, math.nan), place=(0, 1))
 def test_a_bad_score_has_no_finite_loss(
     form: str, place: int, bad: float, is_long: bool, request: pytest.FixtureRequest
 ) -> None:

@@ -145,6 +145,7 @@ def test_help_and_version(arguments, word, capsys):
     assert word in capsys.readouterr().out
 
 
+@pytest.mark.slow  # tests/unit/cli/test_app.py has a fresh Python.
 def test_command_runs_as_a_program():
     run = fresh_python("-c", "from linearcore.cli import main; main()", "nope")
     assert (

@@ -33,7 +33,8 @@ def linearcore(monkeypatch, capsys):
             return commands if group == "linearcore.commands" else installed(group=group)
 
         monkeypatch.setattr(importlib.metadata, "entry_points", entry_points)
-        monkeypatch.delitem(sys.modules, loaded.__name__, raising=False)
+        monkeypatch.setattr("linearcore.cli._app", loaded)
+        monkeypatch.delitem(sys.modules, loaded.__name__)
         with pytest.raises(SystemExit) as stopped:
             main(words)
         return stopped.value.code, *capsys.readouterr()
