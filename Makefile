@@ -21,12 +21,13 @@ help:  ## show this list
 demo: $(VENV)/.demo-installed  ## time training steps, train on wrong labels, print the tables, save the picture
 	@$(BIN)/linearcore demo $(ARGS)
 
-# One thread per test process: pytest-xdist already starts one process per core.
+# One thread per test process: pytest-xdist already starts one process per core. A process that is done takes tests from
+# another, since some tests take minutes.
 test: $(VENV)/.dev-installed  ## run the tests, the examples in docstrings included; five minutes
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -q $(ARGS)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -q $(ARGS)
 
 test-slow: $(VENV)/.dev-installed  ## run the full crosses and long runs that `make test` leaves out
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -q -m slow $(ARGS)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -q -m slow $(ARGS)
 
 # Uses the Python on the PATH, which has a torch for its GPU, and installs nothing. Most of the time goes into compiling about
 # a thousand kernels: several processes do it if that Python has pytest-xdist, and the full crosses are left out unless FULL=1.

@@ -245,7 +245,7 @@ def objective(phi: Surrogate, w: np.ndarray, lam: float) -> np.ndarray:
 
 def minimum(phi: Surrogate, n: int, lam: float) -> float:
     """Computes the minimum. All weights are equal; w solves −φ'(w) = nλw, or is at the kink of the hinge."""
-    at_kink = isinstance(phi, Hinge) and n * lam < 1
+    at_kink = not phi.is_c1 and n * lam < 1
     w = 1.0 if at_kink else brentq(lambda w: float(phi.derivative(w)) + n * lam * w, 0.0, 50.0, xtol=1e-15)
     return float(objective(phi, np.full(n, w), lam))
 

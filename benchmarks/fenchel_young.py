@@ -21,9 +21,7 @@ from rich.table import Table
 
 import linearcore as lc
 from _harness import Contender, interleaved_medians, parsed, peak_bytes, show
-from linearcore.analysis import regret_ratio
-from linearcore.analysis._fenchel_young import fenchel_young_loss, fenchel_young_point
-from linearcore.analysis._fenchel_young_regret import fenchel_young_regret_ratio
+from linearcore.analysis import fenchel_young_loss, fenchel_young_point, fenchel_young_regret_ratio, regret_ratio
 from linearcore.runtime import write_record
 
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]

@@ -42,8 +42,8 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 
 
 def _core(form: str) -> Loss:
-    # The mean over competing classes, so that scales are comparable between forms.
-    return partial(multiclass_loss, form=form, surrogate=LinearCore(), **({} if form == "logodds" else {"normalize": True}))
+    # A name is the mean over competing classes, so that scales are comparable between forms.
+    return partial(multiclass_loss, form=form, surrogate=LinearCore())
 
 
 LOSSES: dict[str, Loss] = {

@@ -35,9 +35,8 @@ Loss = Callable[..., Any]
 
 
 def _core(form: str, **options: Any) -> Loss:
-    how: dict[str, Any] = {"form": form, "surrogate": LinearCore(**options), "reduction": "none"}
-    # The mean over competing classes, so that scales are comparable between forms.
-    return partial(multiclass_loss, **how, **({} if form == "logodds" else {"normalize": True}))
+    # A name is the mean over competing classes, so that scales are comparable between forms.
+    return partial(multiclass_loss, form=form, surrogate=LinearCore(**options), reduction="none")
 
 
 def _sphere(radius: float) -> Loss:

@@ -3,6 +3,8 @@
 `make test` takes each surrogate with one form and each form with the default surrogate; the full cross is marked `slow`.
 """
 
+import itertools
+import math
 from collections.abc import Iterable, Mapping
 
 import pytest
@@ -85,6 +87,28 @@ def each(argnames: str | tuple[str, ...], cases: Mapping[str, object], short: It
             for name, case in cases.items()
         ],
     )
+
+
+def cross(**axes: Mapping[str, object] | Iterable[object]) -> pytest.MarkDecorator:
+    """Parametrises a test over all combinations of the axes; those of them in which the axes do not take turns are `slow`.
+
+    The first axis goes round together with the combinations of the others, so that `make test` has each value of each
+    axis, and each combination of the others, at least once. An axis is a mapping from names, or values with short names.
+    """
+    first, *others = (
+        [*axis.items()] if isinstance(axis, Mapping) else [(str(v), v) for v in axis] for axis in axes.values()
+    )
+    combinations = [*itertools.product(*others)]
+    turns = max(len(first), len(combinations))
+    short = {(k % len(first), k % len(combinations)) for k in range(turns)}
+    cases, names = {}, set()
+    for (i, start), (j, rest) in itertools.product(enumerate(first), enumerate(combinations)):
+        name = "-".join(label for label, _ in (start, *rest))
+        cases[name] = tuple(value for _, value in (start, *rest))
+        if (i, j) in short:
+            names.add(name)
+    assert len(cases) == math.prod(map(len, (first, *others))), "names of values must differ"
+    return each(tuple(axes), cases, names)
 
 
 def pairs_of(surrogates: Mapping[str, Surrogate]) -> dict[str, tuple[Surrogate, Form]]:

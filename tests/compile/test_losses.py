@@ -24,7 +24,7 @@ from linearcore import (
     linear_multiclass_loss,
     multiclass_loss,
 )
-from tests.cases import a_few_pairs, each
+from tests.cases import a_few_pairs, cross, each
 
 every_form = pytest.mark.parametrize("form", ("pairwise", "centered", "logodds"))
 needs_compiler = pytest.mark.skipif(not (shutil.which("g++") or shutil.which("clang++")), reason="no C++ compiler")
@@ -92,8 +92,7 @@ def test_multiclass_loss_through_inductor() -> None:
     same_compiled(multiclass_loss, scores, target, backend="inductor", rtol=1e-5)
 
 
-@pytest.mark.parametrize("phi", (LinearCore("gamma"), LinearCore("quartic", sides=2)), ids=("gamma", "quartic"))
-@pytest.mark.parametrize("reduction", ("none", "sum"))
+@cross(phi={"gamma": LinearCore("gamma"), "quartic": LinearCore("quartic", sides=2)}, reduction=("none", "sum"))
 def test_other_surrogates_and_reductions(phi: Surrogate, reduction: str) -> None:
     def loss(scores: Tensor, target: Tensor) -> Tensor:
         return multiclass_loss(scores, target, surrogate=phi, form="pairwise", reduction=reduction)

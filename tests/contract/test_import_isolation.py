@@ -12,8 +12,12 @@ OPTIONAL = (
 LISTS_NEW_MODULES = """
 import sys, torch
 before = set(sys.modules)
-import {module}
-print(*sorted({{name.partition(".")[0] for name in set(sys.modules) - before}}))
+def new():
+    return sorted({{name.partition(".")[0] for name in set(sys.modules) - before}})
+import {modules}
+print(*new())
+import linearcore.cli._app
+print(*new())
 """
 
 COMPARES_STATE = """
@@ -118,22 +122,17 @@ def test_torch_and_numpy_are_enough_to_train_and_the_rest_says_what_to_install()
     assert len(lines) == 3 and all(line.endswith("run pip install 'linearcore[cli]'") for line in lines)
 
 
-def test_nothing_optional_is_imported():
-    """By any of these packages; one Python for all, since each would cost seconds."""
+def test_nothing_optional_is_imported_and_commands_import_no_extra_but_their_own():
+    """One Python for all, since each would cost seconds."""
     packages = ["noise", "structures", "analysis", "cleaning", "tables", "tagging", "runtime", "cli"]
     modules = ["linearcore", *(f"linearcore.{name}" for name in packages)]
     modules += ["linearcore_paper.vision", "linearcore_paper.experiments"]
-    run = fresh_python("-c", LISTS_NEW_MODULES.format(module=", ".join(modules)))
+    run = fresh_python("-c", LISTS_NEW_MODULES.format(modules=", ".join(modules)))
     assert run.returncode == 0, run.stderr
-    new = run.stdout.split()
-    assert "linearcore" in new
+    new, with_commands = (line.split() for line in run.stdout.splitlines())
+    assert "linearcore" in new and "typer" in with_commands
     assert not set(new) & set(OPTIONAL)
-
-
-def test_commands_import_no_extra_but_their_own():
-    run = fresh_python("-c", LISTS_NEW_MODULES.format(module="linearcore.cli._app"))
-    assert run.returncode == 0, run.stderr
-    assert not set(run.stdout.split()) & (set(OPTIONAL) - {"typer", "rich"})
+    assert not set(with_commands) & (set(OPTIONAL) - {"typer", "rich"})
 
 
 def test_import_prints_and_warns_nothing_and_leaves_random_streams_and_settings_alone():

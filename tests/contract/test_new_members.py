@@ -165,6 +165,13 @@ def test_a_surrogate(form: str) -> None:
     leaf = SCORES.clone().requires_grad_()
     assert torch.autograd.gradcheck(lambda s: lc.multiclass_loss(s, TARGET, surrogate=Elliptic(), form=form), leaf)
     lc.LinearCoreChain(4, surrogate=Elliptic(), form=form).double().loss(leaf.unsqueeze(1), TARGET.unsqueeze(1)).backward()
+    if form != "centered":  # Which needs all classes, whatever the surrogate.
+        given = leaf, torch.eye(4).double(), TARGET
+        lc.sampled_multiclass_loss(*given, surrogate=Elliptic(), form=form, proposal=Uniform(), num_samples=3).backward()
+        layer = nn.Linear(4, 4).double()
+        lc.LinearCoreChain(4, surrogate=Elliptic(), form=form).double().sampled_loss(
+            leaf.unsqueeze(1), layer, TARGET.unsqueeze(1), proposal=Uniform(), num_samples=3
+        ).backward()
     assert certify(Elliptic(), form, 2, starts=20).linear_bound.verdict in ("supported", "refuted")
     assert float(transform(Elliptic(), 0.5)) > 0
 
@@ -285,9 +292,14 @@ class ChainPerceptron(ChainHead):
     def _confidence(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
         return torch.ones_like(tags, dtype=emissions.dtype)
 
+    def candidate_loss(self, emissions: Tensor, tags: Tensor, mask: Tensor | None = None, *, cost: Cost) -> Tensor:
+        """Needed for the option `cost`; here the error of the best sequence weights its loss."""
+        best, _ = self.viterbi(emissions, mask)
+        return (cost.between(best, tags.clamp(min=0), mask) * self.loss(emissions, tags, mask, reduction="none")).mean()
+
 
 def test_a_head_of_the_tagger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setitem(HEADS, "perceptron", Head("structured perceptron", ChainPerceptron, ("rank", "beam")))
+    monkeypatch.setitem(HEADS, "perceptron", Head("structured perceptron", ChainPerceptron, ("rank", "beam", "cost")))
     words = [
         "--train",
         str(write_conllu(tmp_path / "train.conllu", 60)),
@@ -306,6 +318,8 @@ def test_a_head_of_the_tagger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
     head = Tagger.load(tmp_path / "model").model.head
     assert type(head) is ChainPerceptron and head.rank == 2
     assert type(ChainSettings("perceptron", beam=4).make_head(["O", "B-X"], strict_mask=False)) is ChainPerceptron
+    again = [*run[: run.index("--out")], "--out", str(tmp_path / "weighted"), "--json", "--cost", "hamming"]
+    assert command(again) == 0 and json.loads(capsys.readouterr().out)["dev_accuracy"] > 80
     # What it does not take is refused by what it declares.
     assert command([*run, "--unary", "0.5"]) == 2
     assert "`unary` must be None with loss 'perceptron', got 0.5; omit it, or use loss 'lc'" in capsys.readouterr().err

@@ -1,6 +1,8 @@
 """The names and signatures that users may rely on. A change here is a change of the interface: say so in the changelog."""
 
 import inspect
+import runpy
+import sys
 
 import pytest
 
@@ -147,9 +149,11 @@ def test_public_names_are_these():
     assert set(networks.__all__) == {"NETWORKS", "resnet18", "small_network"}
 
 
-def test_version_is_that_of_the_command():
-    run = fresh_python("-m", "linearcore", "--version")
-    assert (run.returncode, run.stdout) == (0, f"linearcore {lc.__version__}\n")
+def test_version_is_that_of_the_command(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["linearcore", "--version"])
+    with pytest.raises(SystemExit) as stopped:
+        runpy.run_module("linearcore", run_name="__main__")
+    assert (stopped.value.code, capsys.readouterr().out) == (0, f"linearcore {lc.__version__}\n")
     with pytest.raises(AttributeError, match="module 'linearcore' has no attribute 'nope'"):
         lc.nope  # noqa: B018
 

@@ -15,7 +15,7 @@ import linearcore.kernels.fused._dense as dense_module
 from linearcore import Hinge, LinearCore, Surrogate, binary_loss, multiclass_loss
 from linearcore.kernels import fused
 from linearcore.losses import Form, robust_loss
-from tests.cases import PAIRS, each
+from tests.cases import PAIRS, cross, each
 from tests.kernels.paths import DEVICE
 
 FORMS = ("logodds", "pairwise", "centered")
@@ -88,20 +88,30 @@ def check_unusual_rows(form: str, reduction: str, num_classes: int) -> None:
     agree(functools.partial(multiclass_loss, form=form), scores, target, reduction=reduction)
 
 
-LENGTHS = {str(number): number for number in (2, 3, 70, 1000, 2500, 9000)}
+#: With every form a short row and a long one, each with the other reduction.
+rows = each(
+    ("form", "reduction", "num_classes"),
+    {
+        f"{form}-{reduction}-{number}": (form, reduction, number)
+        for form in FORMS
+        for reduction in ("none", "sum")
+        for number in (2, 3, 70, 1000, 2500, 9000)
+    },
+    [
+        f"{form}-{reduction}-{number}"
+        for form, reductions in zip(FORMS, (("sum", "none"), ("none", "sum"), ("sum", "none")), strict=True)
+        for reduction, number in zip(reductions, (3, 2500), strict=True)
+    ],
+)
 
 
-@each("num_classes", LENGTHS, ("3", "2500"))
-@pytest.mark.parametrize("reduction", ("none", "sum"))
-@every_form
+@rows
 def test_rows_on_chip(form: str, reduction: str, num_classes: int) -> None:
     check_unusual_rows(form, reduction, num_classes)
 
 
 @pytest.mark.usefixtures("streams")
-@each("num_classes", LENGTHS, ("3", "2500"))
-@pytest.mark.parametrize("reduction", ("none", "sum"))
-@every_form
+@rows
 def test_long_rows(form: str, reduction: str, num_classes: int) -> None:
     check_unusual_rows(form, reduction, num_classes)
 
@@ -121,9 +131,7 @@ def test_surrogates(phi: Surrogate, form: Form, is_long: bool, request: pytest.F
     agree(functools.partial(multiclass_loss, form=form), scores, torch.arange(5), surrogate=phi)
 
 
-@pytest.mark.parametrize("dtype", (torch.bfloat16, torch.float16), ids=str)
-@pytest.mark.parametrize("reduction", ("none", "mean"))
-@every_form
+@cross(form=FORMS, reduction=("none", "mean"), dtype=(torch.bfloat16, torch.float16))
 def test_half_precision_is_computed_in_float32(form: str, reduction: str, dtype: torch.dtype) -> None:
     scores, target = drawn(4, 3000).to(dtype), torch.tensor([0, 1, 2, 2999])
     agree(functools.partial(multiclass_loss, form=form), scores, target, reduction=reduction)
@@ -139,9 +147,7 @@ def test_small_gradients_in_float16_are_scaled_before_they_are_rounded() -> None
     torch.testing.assert_close(gradient.double(), exact.grad * 2.0**14, rtol=2**-9, atol=1e-7)
 
 
-@pytest.mark.parametrize("size", ((5, 3), (9, 10), (40, 130), (3, 3000)))
-@pytest.mark.parametrize("reduction", ("none", "mean"))
-@pytest.mark.parametrize("tau", (2.0, 0.3))
+@cross(size=((5, 3), (9, 10), (40, 130), (3, 3000)), reduction=("none", "mean"), tau=(2.0, 0.3))
 def test_robust_loss(tau: float, reduction: str, size: tuple[int, int]) -> None:
     scores = drawn(*size)
     scores[0, 1] = -math.inf
@@ -209,10 +215,7 @@ def test_second_derivatives_are_those_of_the_reference(form: str) -> None:
     assert results[0].abs().max() > 0
 
 
-@pytest.mark.parametrize("is_long", (False, True), ids=("short", "long"))
-@pytest.mark.parametrize("bad", (math.inf, math.nan), ids=str)
-@pytest.mark.parametrize("place", (0, 1))
-@every_form
+@cross(form=FORMS, is_long=(False, True), bad=(math.inf, math.nan), place=(0, 1))
 def test_a_bad_score_has_no_finite_loss(
     form: str, place: int, bad: float, is_long: bool, request: pytest.FixtureRequest
 ) -> None:
@@ -236,8 +239,7 @@ def test_other_surrogates_use_the_fused_log_odds_or_blocks() -> None:
         multiclass_loss(leaf, torch.arange(3), form="pairwise", surrogate=Hinge(), backend="fused")
 
 
-@pytest.mark.parametrize("options", ({}, {"class_margin": True}, {"reduction": "none"}), ids=str)
-@every_form
+@cross(form=FORMS, options=({}, {"class_margin": True}, {"reduction": "none"}))
 def test_compiled_it_calls_the_kernels(form: str, options: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
     torch.compiler.reset()
     calls: list[str] = []

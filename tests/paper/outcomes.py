@@ -1,13 +1,17 @@
 """Outcomes of experiments, computed without files or read from and written to a results file."""
 
+import json
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from linearcore.runtime import environment
 from linearcore_paper import experiments
 from linearcore_paper.experiments import EXPERIMENTS
 from linearcore_paper.runner import Outcome, ResultsFile, Settings
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 #: Folder of the committed results.
 COMMITTED = Path(experiments.__file__).parent
@@ -18,6 +22,11 @@ def outcome(name: str) -> Outcome:
     """Returns the outcome at smoke scale. It is shared between tests and must not be modified."""
     experiment, settings = EXPERIMENTS[name], Settings()
     return experiment.conclude({key: part() for key, part in experiment.parts(settings).items()}, settings)
+
+
+def drawn(name: str) -> "Figure":
+    """Returns the figure of the outcome at smoke scale, drawn from data that were written as JSON and read again."""
+    return EXPERIMENTS[name].draw(json.loads(json.dumps(outcome(name).data, allow_nan=False)))
 
 
 def verdicts(name: str) -> list[tuple[str, str | None]]:

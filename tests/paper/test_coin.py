@@ -7,7 +7,7 @@ where σ(τ − u) = s = (1 − t)/(2(1 + t)), that is at u = τ − log(s/(1 �
 import mpmath as mp
 import pytest
 
-from tests.paper.outcomes import outcome, verdicts
+from tests.paper.outcomes import drawn, outcome, verdicts
 
 TAUS = ("0.1", "0.5", "1", "2", "5")
 FITS = {1: (0.839, 0.946, 0.970, 0.984, 0.993), 2: (0.885, 0.967, 0.982, 0.991, 0.996)}
@@ -107,4 +107,5 @@ def test_without_a_core_slopes_go_to_one_half_or_three_quarters():
         assert row["limit"] == pytest.approx(0.75 if row["is_c2"] else 0.5, abs=0.005)
     logistic = next(row for row in rows if row["base"] == "logistic" and row["sides"] == 1)
     assert logistic["fit"] == pytest.approx(0.505, abs=1e-3)
+    assert drawn("vanishing-core").axes
     assert verdicts("vanishing-core") == [("holds with a correction", "k"), ("holds with a correction", "l")]

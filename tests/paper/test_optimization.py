@@ -5,7 +5,7 @@ import torch
 
 from linearcore.surrogates import Hinge, LinearCore
 from linearcore_paper.experiments.optimization import FEW, LAMBDA, LOSSES, MANY, Data, optimal_margin
-from tests.paper.outcomes import outcome, verdicts
+from tests.paper.outcomes import drawn, outcome, verdicts
 
 
 def run(loss: str, samples: int, one_sample: bool) -> dict:
@@ -38,7 +38,8 @@ def test_one_sample_steps_stop_at_a_floor_for_both():
         assert found["gradient_later"] > 0.1
 
 
-def test_verdicts_on_optimization():
+def test_verdicts_on_optimization_and_its_figure():
+    assert drawn("optimization").axes
     assert verdicts("optimization") == [
         ("holds with a correction", "m"),
         ("holds with a correction", "m"),

@@ -6,10 +6,10 @@ from itertools import pairwise
 import pytest
 
 from linearcore.surrogates import BASES, Hinge, LinearCore, Logistic
-from linearcore_paper.drawing._style import _spread
+from linearcore_paper.drawing import _spread
 from linearcore_paper.experiments import surrogates
 from linearcore_paper.experiments.surrogates.checked_facts import agrees, facts
-from tests.paper.outcomes import outcome, verdicts
+from tests.paper.outcomes import drawn, outcome, verdicts
 
 
 def test_every_row_of_table_1_is_confirmed_by_numbers():
@@ -24,7 +24,8 @@ def test_every_row_of_table_1_is_confirmed_by_numbers():
     assert rows["smoothed-hinge"]["kind"] == "linear" and rows["smoothed-hinge-1"]["kind"] == "square root"
 
 
-def test_verdicts_on_surrogates():
+def test_verdicts_on_surrogates_and_its_figure():
+    assert drawn("surrogates").axes
     assert verdicts("surrogates") == [("holds", None)] * 4 + [("holds with a correction", "e"), ("does not hold", "j")]
 
 

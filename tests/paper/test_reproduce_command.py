@@ -52,8 +52,11 @@ def test_experiments_are_known_in_the_papers_order():
     assert [name for name in EXPERIMENTS if name in ORDER] == ORDER
 
 
-# Those that train longest are run by tests of their own, and here with the slow ones.
-@each("name", {name: name for name in ORDER}, set(ORDER) - RECORDED - {"convergence", "scalability"})
+# Those that take longest are run by tests of their own, and here with the slow ones.
+LONG = RECORDED | {"convergence", "optimization", "scalability", "surrogates", "vanishing-core", "variance"}
+
+
+@each("name", {name: name for name in ORDER}, set(ORDER) - LONG)
 def test_every_experiment_writes_record_and_figures(folder, name):
     out, folder = folder, results_folder(folder, name)
     if not folder.exists():

@@ -136,7 +136,7 @@ def test_sources_are_what_can_change_a_number():
         "linearcore/cli/",
         "linearcore_paper/cli/",
         "linearcore_paper/demo/",
-        "linearcore_paper/drawing/",
+        "linearcore_paper/drawing.py",
         "linearcore_paper/report/",
         "linearcore_paper/experiments/rates/",
         "linearcore_paper/experiments/__init__",

@@ -34,6 +34,7 @@ from linearcore_paper.experiments.tagging.training import (
     make_stepper,
     train_run,
 )
+from tests.cases import each
 
 PLAN = Plan("made", "bilstm-adam", "lc-rank", 0.04, seed=3, hidden=8)
 
@@ -346,7 +347,7 @@ def test_guess_goes_on_as_between_the_two_that_were_measured():
     assert tag_memory._guess(None, None, 1000) == tag_memory._guess(300, None, 1000) == 1
 
 
-@pytest.mark.parametrize("method", ["ce", "lc-sampled", "broadcast"])
+@each("method", {method: method for method in ("ce", "lc-sampled", "broadcast")}, ("lc-sampled", "broadcast"))
 def test_pace_on_a_cpu(text, method):
     state = torch.get_rng_state()
     found = tag_paces.pace(replace(PLAN, method=method), None, "cpu")

@@ -12,7 +12,7 @@ from linearcore_paper.experiments.variance.single_sites import local_draws
 from linearcore_paper.experiments.variance.uniform_tags import GRID, LENGTH, UniformTags
 from linearcore_paper.experiments.variance.variances import CONTROL_MARGINS, SAMPLES, SURROGATES, log_slope
 from linearcore_paper.runner import Settings
-from tests.paper.outcomes import outcome, verdicts
+from tests.paper.outcomes import drawn, outcome, verdicts
 
 
 def data() -> dict:
@@ -122,7 +122,8 @@ def test_control_variate_helps_in_the_core_and_harms_beyond_it_unless_its_slope_
     assert rows[0]["alpha"] > 0.95 and rows[-1]["alpha"] < 0.15
 
 
-def test_verdicts_on_variance():
+def test_verdicts_on_variance_and_its_figure():
+    assert drawn("variance").axes
     assert verdicts("variance") == [
         ("holds", None),
         ("holds with a correction", "d"),

@@ -10,7 +10,10 @@ import typer
 
 from linearcore.cli._certify import certify
 from linearcore.cli._suspects import suspects
-from linearcore.cli._tag import tag
+from linearcore.cli._tag_eval import evaluate
+from linearcore.cli._tag_export import export
+from linearcore.cli._tag_predict import predict
+from linearcore.cli._tag_train import train
 from linearcore.cli._usage import INTERRUPTED, UsageError, disk_full_message
 from linearcore.runtime import package_version
 
@@ -45,6 +48,11 @@ for _entry in entry_points(group="linearcore.commands"):
         _missing[_entry.name] = f"`linearcore {_entry.name}` cannot be loaded ({_error}); install {_package} again"
 app.command()(suspects)
 app.command()(certify)
+tag = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+tag.command()(train)
+tag.command()(predict)
+tag.command(name="eval")(evaluate)
+tag.command()(export)
 app.add_typer(tag, name="tag")
 
 
@@ -66,6 +74,20 @@ def root(
     if version:
         typer.echo(f"linearcore {package_version()}")
     elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@tag.callback(invoke_without_command=True)
+def tag_root(context: typer.Context) -> None:
+    """Train and use sequence taggers.
+
+    \b
+    Start with
+        linearcore tag train --train train.conllu --dev dev.conllu --tag upos --out model
+        linearcore tag eval model test.conllu
+        linearcore tag predict model new.conllu > tagged.conllu
+    """
+    if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
 

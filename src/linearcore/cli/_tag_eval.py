@@ -3,24 +3,12 @@
 import json
 from collections.abc import Sequence
 from itertools import chain, tee
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from linearcore.cli._tag_files import (
-    CANDIDATES,
-    CHECK_IDS,
-    COMMENTS,
-    DECODE_FOR,
-    DEVICE,
-    FILE,
-    FORMAT,
-    MODEL,
-    TEMPERATURE,
-    file_name,
-    reader_errors,
-)
+from linearcore.cli import _tag_files as options
+from linearcore.cli._tag_files import DECODE_FOR, FILE, FORMAT, file_name, reader_errors
 from linearcore.cli._usage import check_device, usage_errors
 
 if TYPE_CHECKING:
@@ -31,7 +19,7 @@ _FILE_WIDTH = 100_000
 
 
 def evaluate(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help=MODEL)],
+    model: options.Model,
     file: Annotated[str, typer.Argument(metavar="FILE", help=f"Tagged sentences. {FILE}")],
     tag: Annotated[
         str | None,
@@ -40,16 +28,16 @@ def evaluate(
             "upos+feats you may give one column."
         ),
     ] = None,
-    device: Annotated[str, typer.Option(help=DEVICE)] = "cpu",
+    device: options.Device = "cpu",
     format: Annotated[str, typer.Option(help=FORMAT)] = "auto",
-    check_ids: Annotated[bool, typer.Option(help=CHECK_IDS)] = True,
-    comments: Annotated[bool | None, typer.Option(help=COMMENTS)] = None,
+    check_ids: options.CheckIds = True,
+    comments: options.Comments = None,
     decode_for: Annotated[
         str | None,
         typer.Option(help=f"{DECODE_FOR} If given, one table compares both; all other tables are for this decoding."),
     ] = None,
-    temperature: Annotated[float | None, typer.Option(help=TEMPERATURE)] = None,
-    candidates: Annotated[int | None, typer.Option(help=CANDIDATES)] = None,
+    temperature: options.Temperature = None,
+    candidates: options.Candidates = None,
     all_tags: Annotated[bool, typer.Option("--all-tags", help="Show all tags instead of the 20 most frequent.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -80,14 +68,14 @@ def evaluate(
         layout = tagger.layout
         gold_tag = tag or layout.tag_for(format)
         sentences = read_sentences(file, gold_tag, format, check_ids=check_ids, comments=comments, layout=layout)
-    options = {"temperature": temperature, "candidates": candidates}
+    risk = {"temperature": temperature, "candidates": candidates}
     with reader_errors(), Progress() as progress:
         first = next(sentences)
         if tag is None:
             layout.require_width(first)
         columns = Layout.of(first, gold_tag).columns
-        ways: list[dict[str, Any]] = [{}, {"decode_for": decode_for, **options}]
-        ways = ways if decode_for is not None else [options]
+        ways: list[dict[str, Any]] = [{}, {"decode_for": decode_for, **risk}]
+        ways = ways if decode_for is not None else [risk]
         evaluations = [tagger.evaluation(columns, cost=decode_for) for _ in ways]
         copies = tee(chain([first], sentences), len(ways))
         tagged = zip(*(tagger.predict_sentences(copy, **way) for copy, way in zip(copies, ways, strict=True)), strict=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from linearcore.cli._tag_files import MODEL
+from linearcore.cli import _tag_files as options
 from linearcore.cli._usage import UsageError, usage_errors
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ _HUGGING_FACE = "hugging-face"
 
 
 def export(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help=MODEL)],
+    model: options.Model,
     out: Annotated[
         Path,
         typer.Option(

@@ -4,6 +4,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from linearcore.cli._usage import UsageError
 from linearcore.structures import COST_NAMES
@@ -11,16 +14,24 @@ from linearcore.tagging.readers import FORMATS
 
 FILE = "May be compressed (.xz, .gz, .zip); - is standard input."
 FORMAT = f"File format: {', '.join(FORMATS)}."
-COMMENTS = (
-    "Column files: treat lines that start with `# ` as comments or as tokens. Default: as comments, but raise an error if "
-    "such a line has as many columns as a token."
-)
-DEVICE = "Torch device, for example cpu or cuda:1."
-CHECK_IDS = "Require consecutive CoNLL-U ids."
-MODEL = "Folder written by `tag train`."
 DECODE_FOR = f"Minimum Bayes risk decoding for this metric: {', '.join(COST_NAMES)}. Slower. Default: by score."
-TEMPERATURE = "With --decode-for: temperature of the model's distribution. Default: 1."
-CANDIDATES = "With --decode-for: number of best tag sequences to choose from. Default: 16."
+
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Folder written by `tag train`.")]
+Device = Annotated[str, typer.Option(help="Torch device, for example cpu or cuda:1.")]
+CheckIds = Annotated[bool, typer.Option(help="Require consecutive CoNLL-U ids.")]
+Comments = Annotated[
+    bool | None,
+    typer.Option(
+        help="Column files: treat lines that start with `# ` as comments or as tokens. Default: as comments, but raise an "
+        "error if such a line has as many columns as a token."
+    ),
+]
+Temperature = Annotated[
+    float | None, typer.Option(help="With --decode-for: temperature of the model's distribution. Default: 1.")
+]
+Candidates = Annotated[
+    int | None, typer.Option(help="With --decode-for: number of best tag sequences to choose from. Default: 16.")
+]
 
 
 def file_name(file: str) -> str:

@@ -4,25 +4,13 @@ import sys
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from linearcore._checks import complaint, one_of
-from linearcore.cli._tag_files import (
-    CANDIDATES,
-    CHECK_IDS,
-    COMMENTS,
-    DECODE_FOR,
-    DEVICE,
-    FILE,
-    FORMAT,
-    MODEL,
-    TEMPERATURE,
-    file_name,
-    reader_errors,
-)
+from linearcore.cli import _tag_files as options
+from linearcore.cli._tag_files import DECODE_FOR, FILE, FORMAT, file_name, reader_errors
 from linearcore.cli._usage import check_device, usage_errors
 from linearcore.tagging.readers import OUTPUT_FORMATS, Details, TagColumns, make_writer, read_sentences
 
@@ -42,13 +30,13 @@ _TAG = (
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help=MODEL)],
+    model: options.Model,
     file: Annotated[str, typer.Argument(metavar="FILE", help=f"File to tag. {FILE}")] = "-",
     tag: Annotated[
         str | None,
         typer.Option(help=_TAG),
     ] = None,
-    device: Annotated[str, typer.Option(help=DEVICE)] = "cpu",
+    device: options.Device = "cpu",
     format: Annotated[str, typer.Option(help=f"{FORMAT} auto: the format of the training files only.")] = "auto",
     output_format: Annotated[
         str,
@@ -57,8 +45,8 @@ def predict(
     language: Annotated[
         str | None, typer.Option(help="Language code for --format raw, for example en. Default: xx, any language.")
     ] = None,
-    check_ids: Annotated[bool, typer.Option(help=CHECK_IDS)] = True,
-    comments: Annotated[bool | None, typer.Option(help=COMMENTS)] = None,
+    check_ids: options.CheckIds = True,
+    comments: options.Comments = None,
     confidence: Annotated[bool, typer.Option("--confidence", help=_CONFIDENCE)] = False,
     margin: Annotated[bool, typer.Option("--margin", help=_MARGIN)] = False,
     kbest: Annotated[
@@ -66,8 +54,8 @@ def predict(
     ] = 1,
     beam: Annotated[int | None, typer.Option(help="Beam width; 0 is exact search. Default: as in training.")] = None,
     decode_for: Annotated[str | None, typer.Option(help=f"{DECODE_FOR} Not with --kbest, --margin, --beam.")] = None,
-    temperature: Annotated[float | None, typer.Option(help=TEMPERATURE)] = None,
-    candidates: Annotated[int | None, typer.Option(help=CANDIDATES)] = None,
+    temperature: options.Temperature = None,
+    candidates: options.Candidates = None,
     batch_tokens: Annotated[int, typer.Option(help="Batch size in words.")] = 4096,
     unbuffered: Annotated[
         bool, typer.Option("--unbuffered", help="Tag and print each sentence as soon as it is read; slower for files.")

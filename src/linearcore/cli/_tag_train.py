@@ -13,8 +13,9 @@ import typer
 
 from linearcore._checks import complaint
 from linearcore._torch import is_compiler_error
+from linearcore.cli import _tag_files as options
 from linearcore.cli._config import read_config
-from linearcore.cli._tag_files import CHECK_IDS, COMMENTS, DEVICE, FILE, FORMAT
+from linearcore.cli._tag_files import FILE, FORMAT
 from linearcore.cli._usage import INTERRUPTED, UsageError, check_device, usage_errors
 from linearcore.tagging import Training
 
@@ -86,10 +87,10 @@ def train(
             help="TOML file with options, for example epochs = 20. Options on the command line take precedence.",
         ),
     ] = None,
-    device: Annotated[str, typer.Option(help=DEVICE)] = "cpu",
+    device: options.Device = "cpu",
     format: Annotated[str, typer.Option(help=FORMAT)] = "auto",
-    check_ids: Annotated[bool, typer.Option(help=CHECK_IDS)] = True,
-    comments: Annotated[bool | None, typer.Option(help=COMMENTS)] = None,
+    check_ids: options.CheckIds = True,
+    comments: options.Comments = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Ignore what --out contains and start again.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     **training: Any,
@@ -114,8 +115,8 @@ def train(
         device = check_device(device)
         read = partial(read_sentences, tag=tag, format=format, check_ids=check_ids, comments=comments)
         sentences, dev_sentences, layout = _training_data(train, dev, tag, read)
-    options = {"columns": layout.columns, "layout": layout, "out": out, "device": device, "fresh": fresh}
-    result = _train(sentences, dev_sentences, settings, **options)
+    kwargs = {"columns": layout.columns, "layout": layout, "out": out, "device": device, "fresh": fresh}
+    result = _train(sentences, dev_sentences, settings, **kwargs)
     _print_result(result, out, len(sentences), len(dev_sentences), as_json)
 
 

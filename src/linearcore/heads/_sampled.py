@@ -66,7 +66,7 @@ class Edges(NamedTuple):
 
 
 class SampledSites(NamedTuple):
-    """The positions of a batch and their candidates, the arguments of `SiteLoss`.
+    """The positions of a batch and their candidates.
 
     Attributes:
         hidden: (L·B, d), finite where masked.
@@ -101,20 +101,12 @@ class SiteLoss(NamedTuple):
     edges: Edges
     sparse: bool
 
-    def losses(
-        self,
-        hidden: Tensor,
-        projection: tuple[Tensor, Tensor | None],
-        tags: Tensor,
-        sites: Sites,
-        samples: Candidates,
-        has_targets: bool,
-    ) -> Tensor:
-        """Returns the losses (L·B,) of all positions; arbitrary where masked. Arguments: those of `SampledSites`."""
-        kernels = self._kernels(hidden, projection, samples)
+    def losses(self, batch: SampledSites) -> Tensor:
+        """Returns the losses (L·B,) of all positions; arbitrary where masked."""
+        kernels = self._kernels(batch)
         if kernels is None:
-            return self._reference(hidden, projection, tags, sites, samples, has_targets)
-        weight, bias = projection
+            return self._reference(batch)
+        (weight, bias), tags, sites, samples = batch.projection, batch.tags, batch.sites, batch.samples
         code, factors = self.form.sampled_code(self.surrogate), self.edges.factors
         assert code is not None and factors is not None
         target, neighbours = tags.reshape(-1).contiguous(), None
@@ -131,12 +123,14 @@ class SiteLoss(NamedTuple):
         def reference(hidden: Tensor, weight: Tensor, bias: Tensor | None, *edges: Tensor) -> Tensor:
             start, end, sources, targets = edges
             loss = self._replace(edges=self.edges._replace(start=start, end=end, factors=(sources, targets)))
-            return loss._reference(hidden, (weight, bias), tags, sites, samples, has_targets)
+            return loss._reference(batch._replace(hidden=hidden, projection=(weight, bias)))
 
+        hidden = batch.hidden
         return sampled_rows(hidden, rows, kernels, reference, sparse=self.sparse, dtype=product_dtype(hidden))
 
-    def _kernels(self, hidden: Tensor, projection: tuple[Tensor, Tensor | None], samples: Candidates) -> ModuleType | None:
+    def _kernels(self, batch: SampledSites) -> ModuleType | None:
         """Returns the kernels for the loss, or None. They need shared candidates and low-rank transitions, unconstrained."""
+        hidden, projection, samples = batch.hidden, batch.projection, batch.samples
         edges, code = self.edges, self.form.sampled_code(self.surrogate)
         if code is None or edges.factors is None or edges.allowed is not None or len(samples.index) != 1:
             return None
@@ -150,16 +144,8 @@ class SiteLoss(NamedTuple):
         backend = resolve_backend("auto", tensors, others, can_fuse=can_fuse, can_compile=can_compile)
         return sampled_kernels(backend, *tensors)
 
-    def _reference(
-        self,
-        hidden: Tensor,
-        projection: tuple[Tensor, Tensor | None],
-        tags: Tensor,
-        sites: Sites,
-        samples: Candidates,
-        has_targets: bool,
-    ) -> Tensor:
-        log_weight, terms = self._terms(hidden, projection, tags, sites, samples, has_targets)
+    def _reference(self, batch: SampledSites) -> Tensor:
+        log_weight, terms = self._terms(batch)
         losses = [
             self.form.sampled_losses(self.surrogate, *scores, log_weight, number) * factor
             for scores, number, factor in terms
@@ -167,39 +153,24 @@ class SiteLoss(NamedTuple):
         return losses[0] if len(losses) == 1 else losses[0] + losses[1]
 
     @torch.no_grad()
-    def influences(
-        self,
-        hidden: Tensor,
-        projection: tuple[Tensor, Tensor | None],
-        tags: Tensor,
-        sites: Sites,
-        samples: Candidates,
-        has_targets: bool,
-    ) -> tuple[Tensor, Tensor]:
+    def influences(self, batch: SampledSites) -> tuple[Tensor, Tensor]:
         """Returns what the candidates contribute to the losses, to first order, (L·B, K), 0 where masked; log weights."""
-        log_weight, terms = self._terms(hidden, projection, tags, sites, samples, has_targets)
+        log_weight, terms = self._terms(batch)
         parts = [
             self.form.sampled_influences(self.surrogate, *scores, log_weight, number) * factor
             for scores, number, factor in terms
         ]
-        return torch.stack(parts).sum(0).masked_fill(~sites.mask.reshape(-1, 1), 0.0), log_weight
+        return torch.stack(parts).sum(0).masked_fill(~batch.sites.mask.reshape(-1, 1), 0.0), log_weight
 
-    def _terms(
-        self,
-        hidden: Tensor,
-        projection: tuple[Tensor, Tensor | None],
-        tags: Tensor,
-        sites: Sites,
-        samples: Candidates,
-        has_targets: bool,
-    ) -> tuple[Tensor, list[tuple[Pair, int | Tensor, float]]]:
+    def _terms(self, batch: SampledSites) -> tuple[Tensor, list[tuple[Pair, int | Tensor, float]]]:
         """Returns the log weights, and for each term of the loss its scores, its number of classes and its factor."""
-        labels, neighbours = tags.reshape(-1), Neighbours.of(tags, sites)
-        candidates = mask_targets(samples, labels) if has_targets else samples
+        sites, labels = batch.sites, batch.tags.reshape(-1)
+        neighbours = Neighbours.of(batch.tags, sites)
+        candidates = mask_targets(batch.samples, labels) if batch.has_targets else batch.samples
         log_weight = candidates.log_weight
         if not sites.is_full:  # Masked positions have no competing tags.
             log_weight = log_weight.masked_fill(~sites.mask.reshape(-1, 1), -math.inf)
-        unary = class_scores(hidden, *projection, labels, candidates.index, sparse=self.sparse)
+        unary = class_scores(batch.hidden, *batch.projection, labels, candidates.index, sparse=self.sparse)
         edges = edge_scores(self.edges, neighbours, labels, candidates.index, unary[0].dtype, sparse=self.sparse)
         scores = unary[0] + edges[0].squeeze(-1), unary[1] + edges[1]
         num_tags = len(self.edges.start)

@@ -65,7 +65,7 @@ class SampledChain(ChainHead, ABC):
         """
         check_reduction(reduction)
         batch, loss, rows = self._sampled(hidden, projection, tags, mask, proposal, num_samples, sparse, generator)
-        return self._reduce_sites(loss.losses(*rows), batch, reduction, hidden.dtype)
+        return self._reduce_sites(loss.losses(rows), batch, reduction, hidden.dtype)
 
     def sampled_estimate(
         self,
@@ -87,10 +87,10 @@ class SampledChain(ChainHead, ABC):
         """
         check_reduction(reduction)
         batch, loss, rows = self._sampled(hidden, projection, tags, mask, proposal, num_samples, sparse, generator)
-        value = self._reduce_sites(loss.losses(*rows), batch, reduction, hidden.dtype)
+        value = self._reduce_sites(loss.losses(rows), batch, reduction, hidden.dtype)
         _, tags, sites = batch.loss_inputs
         # The samples are the last candidates; those before them are always included.
-        parts, log_weight = (numbers[:, -num_samples:] for numbers in loss.influences(*rows))
+        parts, log_weight = (numbers[:, -num_samples:] for numbers in loss.influences(rows))
         parts = parts.view(*tags.shape, num_samples)
         parts = parts * self._site_weight(tags, sites, parts.dtype).unsqueeze(-1)
         variance = reduced_variance(parts, sites, reduction, is_shared=proposal.shared)

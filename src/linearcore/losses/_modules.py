@@ -1,22 +1,65 @@
 """The losses as torch modules."""
 
+import torch
 from torch import Tensor, nn
 
-from linearcore._checks import one_of
+from linearcore._checks import floating, one_of
 from linearcore._reduce import check_reduction
-from linearcore._typing import Reduction
+from linearcore._typing import Reduction, compute_dtype
 from linearcore.forms import Form
 from linearcore.kernels import BACKENDS
 from linearcore.losses._arguments import takes_input, tensor_or_none, weight_or_none
 from linearcore.losses._batch import check_label_smoothing
 from linearcore.losses._binary import BINARY_BACKENDS, binary_loss
 from linearcore.losses._multiclass import DEFAULT_SURROGATE, check_form, check_surrogate, multiclass_loss
-from linearcore.losses._probabilities import class_probabilities, positive_probabilities
 from linearcore.losses._robust import ROBUST_SURROGATE, check_radius, check_scale, is_symmetric, robust_loss
+from linearcore.losses._targets import class_rows
 from linearcore.surrogates import Surrogate
 
+#: Weight of the softmax (or sigmoid) of the scores. In the linear core the loss does not order classes by probability:
+#: with two classes both have ½. This part keeps the class with the highest score the most probable one.
+_SOFTMAX_WEIGHT = 1e-3
 
-class LinearCoreLoss(nn.Module):
+
+class _MulticlassModule(nn.Module):
+    """Base class of the multi-class losses: the options that all have."""
+
+    weight: Tensor | None
+
+    def __init__(
+        self,
+        weight: Tensor | None,
+        surrogate: Surrogate,
+        *,
+        ignore_index: int,
+        label_smoothing: float,
+        reduction: Reduction,
+        backend: str,
+        validate: bool,
+    ) -> None:
+        super().__init__()
+        check_reduction(reduction)
+        check_label_smoothing(label_smoothing)
+        one_of("backend", backend, BACKENDS)
+        self.surrogate = check_surrogate(surrogate)
+        self.ignore_index = ignore_index
+        self.label_smoothing = label_smoothing
+        self.reduction: Reduction = reduction
+        self.backend = backend
+        self.validate = validate
+        self.register_buffer("weight", tensor_or_none("weight", weight))
+
+    def _shared_repr(self) -> str:
+        """Returns the reduction, and `ignore_index` and `label_smoothing` if they are not at their default."""
+        words = [f"reduction={self.reduction!r}"]
+        if self.ignore_index != -100:
+            words.append(f"ignore_index={self.ignore_index}")
+        if self.label_smoothing:
+            words.append(f"label_smoothing={self.label_smoothing}")
+        return ", ".join(words)
+
+
+class LinearCoreLoss(_MulticlassModule):
     """Margin loss for classification with C classes; a drop-in replacement for `nn.CrossEntropyLoss`.
 
         logodds    φ(s_y − logsumexp_{v≠y} s_v)        accuracy close to cross-entropy (default)
@@ -49,7 +92,6 @@ class LinearCoreLoss(nn.Module):
         torch.Size([4, 10])
     """
 
-    weight: Tensor | None
     class_margin: Tensor | None
 
     def __init__(
@@ -66,18 +108,16 @@ class LinearCoreLoss(nn.Module):
         backend: str = "auto",
         validate: bool = False,
     ) -> None:
-        super().__init__()
-        check_reduction(reduction)
-        check_label_smoothing(label_smoothing)
-        one_of("backend", backend, BACKENDS)
-        self.surrogate = surrogate
+        super().__init__(
+            weight,
+            surrogate,
+            ignore_index=ignore_index,
+            label_smoothing=label_smoothing,
+            reduction=reduction,
+            backend=backend,
+            validate=validate,
+        )
         self.form = check_form(form, normalize, surrogate)
-        self.ignore_index = ignore_index
-        self.label_smoothing = label_smoothing
-        self.reduction: Reduction = reduction
-        self.backend = backend
-        self.validate = validate
-        self.register_buffer("weight", tensor_or_none("weight", weight))
         self.register_buffer("class_margin", tensor_or_none("class_margin", class_margin))
 
     @takes_input
@@ -113,13 +153,19 @@ class LinearCoreLoss(nn.Module):
             >>> LinearCoreLoss().probabilities(torch.tensor([[4.0, 0.0, 0.0]]))
             tensor([[0.8444, 0.0778, 0.0778]])
         """
-        return class_probabilities(self.form, self.surrogate, scores)
+        floating("scores", scores, "pass the raw output of the network")
+        rows = class_rows(scores)
+        rows = rows.to(compute_dtype(rows))
+        mixed = torch.lerp(self.form.posterior(self.surrogate, rows), rows.softmax(-1), _SOFTMAX_WEIGHT)
+        dimension = min(1, scores.dim() - 1)
+        outer = scores.shape[:dimension] + scores.shape[dimension + 1 :]
+        return mixed.reshape(*outer, scores.shape[dimension]).movedim(-1, dimension)
 
     def extra_repr(self) -> str:
-        return f"surrogate={self.surrogate}, form={self.form}, {_shared_repr(self)}"
+        return f"surrogate={self.surrogate}, form={self.form}, {self._shared_repr()}"
 
 
-class RobustLinearCoreLoss(nn.Module):
+class RobustLinearCoreLoss(_MulticlassModule):
     """Pairwise loss of scores that are centred and scaled to a fixed norm; called like `nn.CrossEntropyLoss`.
 
         ℓ = scale · mean_{v≠y} φ(z_y − z_v)        z = radius · (s − s̄) / ‖s − s̄‖
@@ -150,8 +196,6 @@ class RobustLinearCoreLoss(nn.Module):
         True
     """
 
-    weight: Tensor | None
-
     def __init__(
         self,
         weight: Tensor | None = None,
@@ -165,20 +209,18 @@ class RobustLinearCoreLoss(nn.Module):
         backend: str = "auto",
         validate: bool = False,
     ) -> None:
-        super().__init__()
-        check_reduction(reduction)
-        check_label_smoothing(label_smoothing)
-        one_of("backend", backend, BACKENDS)
+        super().__init__(
+            weight,
+            surrogate,
+            ignore_index=ignore_index,
+            label_smoothing=label_smoothing,
+            reduction=reduction,
+            backend=backend,
+            validate=validate,
+        )
         self.radius = check_radius(radius)
-        self.surrogate = check_surrogate(surrogate)
         self.scale = check_scale(scale)
         self.is_symmetric = is_symmetric(surrogate, self.radius)
-        self.ignore_index = ignore_index
-        self.label_smoothing = label_smoothing
-        self.reduction: Reduction = reduction
-        self.backend = backend
-        self.validate = validate
-        self.register_buffer("weight", tensor_or_none("weight", weight))
 
     @takes_input
     def forward(self, scores: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
@@ -199,7 +241,7 @@ class RobustLinearCoreLoss(nn.Module):
         )
 
     def extra_repr(self) -> str:
-        return f"radius={self.radius:g}, surrogate={self.surrogate}, scale={self.scale:g}, {_shared_repr(self)}"
+        return f"radius={self.radius:g}, surrogate={self.surrogate}, scale={self.scale:g}, {self._shared_repr()}"
 
 
 class BinaryLinearCoreLoss(nn.Module):
@@ -265,17 +307,9 @@ class BinaryLinearCoreLoss(nn.Module):
             >>> BinaryLinearCoreLoss().probabilities(torch.tensor([-4.0, 0.0, 4.0]))
             tensor([0.0866, 0.5000, 0.9134])
         """
-        return positive_probabilities(self.surrogate, scores)
+        floating("scores", scores, "pass the raw output of the network")
+        margins = scores.to(compute_dtype(scores))
+        return torch.lerp(self.surrogate.posterior(margins), margins.sigmoid(), _SOFTMAX_WEIGHT)
 
     def extra_repr(self) -> str:
         return f"surrogate={self.surrogate}, signed={self.signed}, reduction={self.reduction!r}"
-
-
-def _shared_repr(module: LinearCoreLoss | RobustLinearCoreLoss) -> str:
-    """Returns the reduction, and `ignore_index` and `label_smoothing` if they are not at their default."""
-    words = [f"reduction={module.reduction!r}"]
-    if module.ignore_index != -100:
-        words.append(f"ignore_index={module.ignore_index}")
-    if module.label_smoothing:
-        words.append(f"label_smoothing={module.label_smoothing}")
-    return ", ".join(words)

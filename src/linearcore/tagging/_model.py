@@ -7,7 +7,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from linearcore.heads import LinearCoreChain
 from linearcore.tagging._composition import Composition
 from linearcore.tagging._decoding import best_tags
 from linearcore.tagging._heads import HeadSettings
@@ -83,10 +82,12 @@ class TaggingModel(nn.Module):
         if self.head is None:
             return F.cross_entropy(emissions.flatten(0, 1).float(), tags.flatten(), ignore_index=IGNORED)
         # The mask marks the same positions as the tags, and it is cheaper for the head to use.
-        if self.cost is not None:
-            assert isinstance(self.head, LinearCoreChain)
-            return self.head.candidate_loss(emissions, tags, mask, cost=self.cost)
-        loss: Tensor = self.head.loss(emissions, tags, mask)
+        head: Any = self.head
+        loss: Tensor
+        if self.cost is None:
+            loss = head.loss(emissions, tags, mask)
+        else:  # `HEADS` says which heads take a cost; those have a `candidate_loss`.
+            loss = head.candidate_loss(emissions, tags, mask, cost=self.cost)
         return loss
 
     @staticmethod

@@ -18,7 +18,7 @@ from linearcore.kernels import has_compiled_kernels
 from linearcore.kernels.compiled import build
 from linearcore.losses import Form, robust_loss
 from linearcore.surrogates import Surrogate
-from tests.cases import PAIRS, SURROGATES
+from tests.cases import PAIRS, SURROGATES, cross
 
 pytestmark = pytest.mark.skipif(not has_compiled_kernels(), reason="built without a C compiler")
 
@@ -227,9 +227,11 @@ def test_autocast_has_its_dtype() -> None:
         assert LinearCoreLoss()(scores, target).dtype == torch.float32
 
 
-@pytest.mark.parametrize("phi", [phi for phi in SURROGATES.values() if phi.kernel_identity is not None], ids=repr)
-@pytest.mark.parametrize("bad", (math.nan, math.inf, -math.inf), ids=str)
-@pytest.mark.parametrize("dtype", (torch.float32, torch.float64), ids=str)
+@cross(
+    phi={name: phi for name, phi in SURROGATES.items() if phi.kernel_identity is not None},
+    bad=(math.nan, math.inf, -math.inf),
+    dtype=(torch.float32, torch.float64),
+)
 def test_scores_that_are_not_finite_never_have_a_finite_loss(phi: Surrogate, bad: float, dtype: torch.dtype) -> None:
     for size in (1, 3, 40):
         scores = drawn(size, dtype=dtype)

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from linearcore import Exponential, LinearCore, LinearCoreLoss, Logistic, multiclass_loss
+from tests.cases import cross
 
 every_form = pytest.mark.parametrize("form", ("pairwise", "centered", "logodds"))
 both_backends = pytest.mark.parametrize("backend", ("reference", "eager"))
@@ -40,10 +41,7 @@ def gradient_of(loss: Tensor, scores: Tensor) -> Tensor:
     return torch.autograd.grad(loss.sum(), scores)[0]
 
 
-@every_form
-@every_shape
-@every_reduction
-@every_dtype
+@cross(form=("pairwise", "centered", "logodds"), shape=SHAPES, reduction=("none", "mean", "sum"), dtype=DTYPES)
 def test_shapes_and_dtypes_are_cross_entropys(form: str, shape: tuple[int, ...], reduction: str, dtype: torch.dtype) -> None:
     scores = drawn(shape, dtype).requires_grad_()
     classes = min(1, scores.dim() - 1)

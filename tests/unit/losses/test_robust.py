@@ -12,6 +12,7 @@ from torch import Tensor
 from linearcore import Hinge, LinearCore, Logistic, RobustLinearCoreLoss, Surrogate, multiclass_loss
 from linearcore.losses import robust_loss
 from linearcore.losses.baselines import unhinged
+from tests.cases import cross
 
 FLOOR = 1e-3  # ε of the docstring.
 #: Inside the core for every margin; with a tail; with two tails; no core at all.
@@ -254,10 +255,9 @@ def test_weights_and_reductions_are_torchs(smoothing: float) -> None:
     close(robust_loss(SCORES, target, **options), expected.sum() / divisor)
 
 
-@every_surrogate
-@every_backend
-def test_first_and_second_derivatives(phi: Surrogate, radius: float, backend: str) -> None:
-    scores = drawn((4, 3)).requires_grad_()
+@cross(case=SURROGATES, backend=("reference", "eager", "auto"))
+def test_first_and_second_derivatives(case: tuple[Surrogate, float], backend: str) -> None:
+    (phi, radius), scores = case, drawn((4, 3)).requires_grad_()
 
     for target in (torch.tensor([0, 2, -100, 1]), drawn((4, 3), seed=4).softmax(1)):
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from linearcore import Hinge, LinearCore, Logistic, RobustLinearCoreLoss, SmoothedHinge, Surrogate
 from linearcore.losses import robust_loss
 from linearcore.losses._robust import is_symmetric
+from tests.cases import cross
 
 every_n = pytest.mark.parametrize("n", (2, 3, 4, 5, 6))
 SETTINGS = ((LinearCore(tau=2.0), 1.0, 1.0), (LinearCore("gamma", 4.0, sides=2), 2.5, 0.3))
@@ -66,10 +67,10 @@ def test_symmetric_bounded_and_linear_in_the_normalised_scores(n: int, phi: Surr
     torch.testing.assert_close(every, scale * (zero - n / (n - 1) * put), rtol=1e-11, atol=1e-11)
 
 
-@every_n
-@every_setting
-def test_the_least_risk_and_where_it_is(n: int, phi: Surrogate, radius: float, scale: float) -> None:
+@cross(n=(2, 3, 4, 5, 6), setting={"preset": SETTINGS[0], "two_sided": SETTINGS[1]})
+def test_the_least_risk_and_where_it_is(n: int, setting: tuple[Surrogate, float, float]) -> None:
     """Closed form against a minimiser that knows nothing of it, from several starts, on the raw scores."""
+    phi, radius, scale = setting
     for p in distributions(n, 4):
         q = p - 1 / n
         least = least_risk(p, q.norm(), phi, radius, scale)

@@ -12,6 +12,7 @@ from torch.func import grad, hessian, jvp, vmap
 
 from linearcore import LinearCore, RobustLinearCoreLoss, multiclass_loss
 from linearcore.losses import robust_loss
+from tests.cases import cross
 
 GENERATOR = torch.Generator().manual_seed(0)
 SCORES = 2 * torch.randn(6, 5, dtype=torch.float64, generator=GENERATOR)
@@ -48,8 +49,7 @@ def value_and_gradient(loss: object, scores: Tensor, *others: Tensor) -> tuple[T
     return value.detach(), torch.autograd.grad(value.sum(), leaf)[0]
 
 
-@targets
-@surrogates
+@cross(target={"hard": INDEX, "soft": PROBABILITY}, phi={"core": LinearCore(tau=2.0), "tail": LinearCore("gamma", 0.5)})
 def test_compiled_in_one_graph(phi: LinearCore, target: Tensor) -> None:
     def loss(scores: Tensor, target: Tensor) -> Tensor:
         return robust_loss(scores, target, surrogate=phi, weight=PER_CLASS, label_smoothing=0.1, reduction="none")

@@ -11,7 +11,7 @@ from linearcore import Hinge, LinearCore, multiclass_loss, sampled_multiclass_lo
 from linearcore.losses import Form, LogOdds, Pairwise, class_scores, sampled_multiclass_estimate
 from linearcore.proposals import HardNegatives, InBatch, LogUniform, Proposal, Uniform, hard_negatives
 from linearcore.surrogates import Surrogate
-from tests.cases import A_FEW, allows
+from tests.cases import A_FEW, allows, cross
 
 NUM_CLASSES, WIDTH = 6, 3
 TARGET = torch.tensor([0, 5, -100, 2, 2])
@@ -52,10 +52,7 @@ def close(found: list[Tensor], expected: list[Tensor], tolerance: float = 1e-10)
         torch.testing.assert_close(ours, right, rtol=tolerance, atol=tolerance)
 
 
-@every_form
-@every_reduction
-@pytest.mark.parametrize("phi", A_FEW.values(), ids=A_FEW.keys())
-@pytest.mark.parametrize("weighs", (False, True), ids=("plain", "weighted"))
+@cross(phi=A_FEW, form=FORMS, reduction=("none", "sum", "mean"), weighs=(False, True))
 def test_lists_of_all_others_make_it_exact(form: Form, reduction: str, phi: Surrogate, weighs: bool) -> None:
     """The loss and its gradients, whatever is drawn besides."""
     if not allows(form, phi):

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from linearcore.optim import SparseAdamW
+from tests.cases import cross
 
 
 def drawn(*size: int, seed: int = 0) -> Tensor:
@@ -43,9 +44,7 @@ def test_without_decay_it_is_sparse_adam() -> None:
     torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("decay", (0.0, 0.4))
-@pytest.mark.parametrize("dtype", (torch.float32, torch.float64), ids=str)
-@pytest.mark.parametrize("columns", ((), (1,), (40,), (3, 700)), ids=str)
+@cross(columns=((), (1,), (40,), (3, 700)), decay=(0.0, 0.4), dtype=(torch.float32, torch.float64))
 def test_rows_that_repeat_are_summed_whatever_computes_it(
     columns: tuple[int, ...], dtype: torch.dtype, decay: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:

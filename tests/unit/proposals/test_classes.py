@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
@@ -21,6 +22,7 @@ from linearcore.proposals import (
     check_num_samples,
     hard_negatives,
 )
+from tests.cases import cross
 
 
 def counts(num_classes: int) -> Tensor:
@@ -250,7 +252,6 @@ def is_unbiased(estimates: Tensor, exact: Tensor) -> bool:
 
 #: Every class; and some of them, since a batch of all leaves `InBatch` nothing to draw.
 BATCHES = {"all": torch.arange(NUM_CLASSES), "some": torch.tensor([5, 1, 5])}
-every_batch = pytest.mark.parametrize("target", BATCHES.values(), ids=BATCHES.keys())
 
 
 def others_of(target: Tensor) -> Tensor:
@@ -258,9 +259,7 @@ def others_of(target: Tensor) -> Tensor:
     return (torch.arange(NUM_CLASSES) != target.unsqueeze(-1)).double()
 
 
-@every_law
-@shared_or_not
-@every_batch
+@cross(make=LAWS, shared=(True, False), target=BATCHES)
 def test_every_other_class_is_expected_to_weigh_one(
     make: Callable[[int, bool], Proposal], shared: bool, target: Tensor
 ) -> None:
@@ -308,20 +307,17 @@ class Greedy(_Again, HardNegatives): ...
 class GreedyInBatch(_Again, InBatch): ...
 
 
-@shared_or_not
-@pytest.mark.parametrize(
-    ("law", "options"),
-    (
-        (Forgetful, {"counts": counts(NUM_CLASSES)}),
-        (Doubled, {}),
-        (Greedy, {"table": table(NUM_CLASSES)}),
-        (GreedyInBatch, {}),
-    ),
-    ids=("forgetful", "doubled", "greedy", "greedy in batch"),
-)
-@every_batch
-def test_a_wrong_weight_is_seen(law: type[Proposal], options: dict[str, Tensor], shared: bool, target: Tensor) -> None:
-    assert not is_unbiased(totals(law(shared=shared, **options), target), others_of(target))
+WRONG = {
+    "forgetful": partial(Forgetful, counts=counts(NUM_CLASSES)),
+    "doubled": Doubled,
+    "greedy": partial(Greedy, table=table(NUM_CLASSES)),
+    "greedy in batch": GreedyInBatch,
+}
+
+
+@cross(law=WRONG, shared=(True, False), target=BATCHES)
+def test_a_wrong_weight_is_seen(law: Callable[..., Proposal], shared: bool, target: Tensor) -> None:
+    assert not is_unbiased(totals(law(shared=shared), target), others_of(target))
 
 
 # Lists of hard competitors.

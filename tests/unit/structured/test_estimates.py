@@ -37,7 +37,7 @@ from linearcore.structured import (
 )
 from linearcore.structures import Chain, Cost, Hamming, Sites, ZeroOne, path_score
 from linearcore.surrogates import Surrogate
-from tests.cases import each
+from tests.cases import cross, each
 from tests.chains import Case, random_case
 from tests.chains import sites as times_of
 
@@ -188,8 +188,7 @@ def assert_biased(found: Tensor, expected: Tensor) -> None:
     assert statistic > 3 * limit
 
 
-@pytest.mark.parametrize("objective", ("raw", "normalised"))
-@pytest.mark.parametrize("outer", OUTER.values(), ids=OUTER.keys())
+@cross(outer=OUTER, objective=("raw", "normalised"))
 def test_pairs_are_unbiased(outer: SequenceProposal, objective: str) -> None:
     expected = exact(lambda case, row: exact_pairs(case, row, Hamming()), objective)
     assert_unbiased(pairs(outer, UNIFORM, objective), expected)

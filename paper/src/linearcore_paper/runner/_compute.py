@@ -75,13 +75,13 @@ def part_key(experiment: Experiment, settings: Settings) -> str:
 
 def _sources(name: str) -> dict[str, Path]:
     """Lists the files that can change a result: not commands, drawing, the report, or experiments that are not used."""
-    ignored = (_LIBRARY / "cli", *(_PAPER / folder for folder in ("cli", "demo", "drawing", "report")))
+    ignored = (_LIBRARY / "cli", *(_PAPER / name for name in ("cli", "demo", "drawing.py", "report")))
     others = {folder for folder in _EXPERIMENTS.iterdir() if folder.is_dir()} - _experiments_used(name)
 
     def is_relevant(path: Path) -> bool:
         if path == _EXPERIMENTS / "__init__.py" or path.name == "figure.py":
             return False
-        return not any(folder in path.parents for folder in (*ignored, *others))
+        return not any(name in (path, *path.parents) for name in (*ignored, *others))
 
     return {
         path.relative_to(package.parent).as_posix(): path

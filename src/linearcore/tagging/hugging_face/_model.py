@@ -15,7 +15,6 @@ from transformers.modeling_outputs import TokenClassifierOutput
 
 from linearcore._checks import complaint
 from linearcore._typing import compute_dtype
-from linearcore.heads import ChainHead, LinearCoreChain
 from linearcore.tagging._decoding import best_tags
 from linearcore.tagging._heads import ChainSettings
 from linearcore.tagging._model import IGNORED
@@ -229,11 +228,13 @@ class ChainForTokenClassification(PreTrainedModel):
         # With several GPUs in one process the number is a tensor with dimensions; a batch may have no labels.
         return total / count.reshape(-1)[0].clamp(min=1)
 
-    def _head_loss(self, head: ChainHead, emissions: Tensor, labels: Tensor) -> Tensor:
+    def _head_loss(self, head: Any, emissions: Tensor, labels: Tensor) -> Tensor:
+        loss: Tensor
         if self._cost is None:
-            return head.loss(emissions, labels, reduction="sum")
-        assert isinstance(head, LinearCoreChain)
-        return head.candidate_loss(emissions, labels, cost=self._cost, reduction="sum")
+            loss = head.loss(emissions, labels, reduction="sum")
+        else:  # `HEADS` says which heads take a cost; those have a `candidate_loss`.
+            loss = head.candidate_loss(emissions, labels, cost=self._cost, reduction="sum")
+        return loss
 
     def _init_weights(self, module: nn.Module) -> None:
         """Initialises a module outside the encoder; called by transformers for modules without weights."""

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from linearcore.losses.baselines import BASELINES
 from tests.baselines import CASES, early_learning
+from tests.cases import cross
 
 LOSSES = dict(BASELINES) | {"early_learning": early_learning}
 every_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
@@ -39,10 +40,7 @@ def close(actual: Tensor, expected: Tensor, tolerance: float = 1e-12) -> None:
     torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance, equal_nan=True)
 
 
-@every_loss
-@every_shape
-@pytest.mark.parametrize("reduction", ("none", "mean", "sum"))
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@cross(loss=LOSSES, shape=SHAPES, reduction=("none", "mean", "sum"), dtype=DTYPES)
 def test_shapes_and_dtypes_are_cross_entropys(
     loss: object, shape: tuple[int, ...], reduction: str, dtype: torch.dtype
 ) -> None:
@@ -55,9 +53,7 @@ def test_shapes_and_dtypes_are_cross_entropys(
         assert ours.isfinite().all() and gradient.isfinite().all()
 
 
-@every_loss
-@pytest.mark.parametrize("inside", (torch.bfloat16, torch.float16), ids=str)
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@cross(loss=LOSSES, inside=(torch.bfloat16, torch.float16), dtype=DTYPES)
 def test_dtypes_under_autocast_are_cross_entropys(loss: object, inside: torch.dtype, dtype: torch.dtype) -> None:
     scores = drawn((4, 5), dtype)
     with torch.autocast("cpu", dtype=inside):

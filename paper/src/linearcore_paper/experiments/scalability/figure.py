@@ -2,19 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from linearcore_paper.drawing import (
-    BLUE,
-    FAINT,
-    GREEN,
-    ORANGE,
-    PURPLE,
-    RED,
-    SKY,
-    Line,
-    draw_lines,
-    name_axes,
-    panels,
-)
+from linearcore_paper.drawing import BLUE, FAINT, GREEN, ORANGE, PURPLE, RED, SKY, Line, draw_lines, name_axes, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
