@@ -31,7 +31,6 @@ from linearcore.kernels.compiled import (
     can_compile_sampled,
     compiled_local,
     compiled_rows,
-    compiled_soft_rows,
     has_compiled_kernels,
 )
 
@@ -55,7 +54,6 @@ __all__ = [
     "can_trace_fused",
     "compiled_local",
     "compiled_rows",
-    "compiled_soft_rows",
     "compute_gradients",
     "consensus",
     "crf_losses",

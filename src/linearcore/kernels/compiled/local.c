@@ -3,16 +3,11 @@
 
 enum { LOGODDS, PAIRWISE, CENTERED };
 
-/* What rows.h reads of a loss: the fields up to `scale`, which `_dense.py` packs, and others for whole rows, not used here. */
+/* What rows.h reads of a loss; `_dense.py` packs it. */
 typedef struct {
     surrogate phi;
     int64_t form, is_mean_over_competitors;
     double radius, scale;
-    const void *scores;
-    const int64_t *target;
-    int64_t num_classes, ignore_index, reduction;
-    void *losses, *gradient;
-    const void *class_weights, *row_weights;
 } arguments;
 
 /* One call of lc_local or lc_local_gradient; `_local.py` packs all but columns, sites and status. */
@@ -33,19 +28,11 @@ typedef struct {
 } local_call;
 
 #define MIN_NORM 1e-3
-#define LOAD(x) (x)
-#define STORE(x) (x)
 #include "as_float.h"
-#define STORED float
-#define ROWS(name) name##_f32
 #include "surrogate.h"
 #include "rows.h"
 #include "local.h"
-#undef STORED
-#undef ROWS
 #include "as_double.h"
-#define STORED double
-#define ROWS(name) name##_f64
 #include "surrogate.h"
 #include "rows.h"
 #include "local.h"

@@ -4,7 +4,7 @@
 
 /* The loss of one row s of n finite scores; replaces s by its gradient. */
 INLINE REAL NAME(row_loss)(const arguments *a, const NAME(phi) * phi, REAL *s, int32_t n, int32_t y) {
-    const ROWS(outcome) row = a->form == LOGODDS ? ROWS(log_odds)(a, phi, s, n, y, 1) : ROWS(competitors)(a, phi, s, n, y, 1);
+    const NAME(outcome) row = a->form == LOGODDS ? NAME(log_odds)(a, phi, s, n, y, 1) : NAME(competitors)(a, phi, s, n, y, 1);
 #pragma omp simd
     for (int32_t v = 0; v < n; v++)
         s[v] = s[v] * row.factor + row.shared;
