@@ -2,9 +2,13 @@
 
    s has m = PADDED(n) numbers; what is in the padding does not matter. */
 
-/* Returns Σ_{v≠y} φ(reference − s_v); replaces s_v by −φ'(…), s_y and the padding by 0. */
+/* Returns Σ_{v≠y} φ(reference − s_v); replaces s_v by −φ'(…), s_y and the padding by 0. Both are 0 for the score −∞, so most
+   bases need no comparison of v in the loop; the quartic one does. */
 INLINE REAL NAME(compare_base)(const int base, const NAME(phi) * phi, REAL reference, REAL *s, int32_t n, int32_t y, REAL *slopes) {
     const int32_t m = PADDED(n);
+    s[y] = -INFINITY;
+    for (int32_t v = n; v < m; v++)
+        s[v] = -INFINITY;
     double total = 0, total_slope = 0; /* of sums over blocks, so that rounding errors do not grow with n */
     for (int32_t start = 0; start < m; start += SUM_BLOCK) {
         const int32_t stop = m - start < SUM_BLOCK ? m : start + SUM_BLOCK;
@@ -12,7 +16,7 @@ INLINE REAL NAME(compare_base)(const int base, const NAME(phi) * phi, REAL refer
 #pragma omp simd reduction(+ : sum, slope_sum)
         for (int32_t v = start; v < stop; v++) {
             const NAME(pair) term = NAME(evaluate)(base, phi, reference, s[v]);
-            const int is_competitor = (v != y) & (v < n);
+            const int is_competitor = base != 4 || ((v != y) & (v < n));
             const REAL slope = is_competitor ? term.slope : 0;
             sum += is_competitor ? term.value : 0;
             slope_sum += slope;
