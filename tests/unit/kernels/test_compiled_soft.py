@@ -111,9 +111,7 @@ def test_probabilities_that_need_a_gradient_or_have_strides() -> None:
     loss = multiclass_loss(scores, trained)
     assert not is_compiled(loss)
     (found,) = torch.autograd.grad(loss, trained)
-    torch.testing.assert_close(
-        found, torch.autograd.grad(multiclass_loss(scores, trained, backend="reference"), trained)[0]
-    )
+    torch.testing.assert_close(found, torch.autograd.grad(multiclass_loss(scores, trained, backend="reference"), trained)[0])
     expected = multiclass_loss(scores, probabilities)
     for view in (probabilities.t().contiguous().t(), torch.stack([probabilities, -probabilities], -1)[..., 0]):
         found = multiclass_loss(scores, view)

@@ -32,8 +32,8 @@ VECTORIZED static int ROWS(rows)(const arguments *a, double row_scale, int64_t f
     const int is_symmetric =
         is_on_sphere && !is_soft && largest <= a->phi.tau && largest + a->phi.tau <= a->phi.width / a->phi.sharpness;
     const REAL scale = (REAL)(a->scale * row_scale);
-    /* The scores, a copy on the sphere, and for soft labels their weights and three more parts. */
-    const size_t size = (is_soft ? 6 : 2) * (size_t)m;
+    /* The scores, a copy on the sphere, and for soft labels their weights and two more parts. */
+    const size_t size = (is_soft ? 5 : 2) * (size_t)m;
     _Alignas(64) REAL small[2048], *s = small;
     int32_t not_finite = 0;
     if (size > 2048 && (s = malloc(size * sizeof(REAL))) == NULL)

@@ -16,8 +16,10 @@ typedef struct {
     int64_t form, is_mean_over_competitors;
     double radius, scale;
     chain c;
+    double unary;            /* w, the weight of a second loss, of the emissions alone */
     void *losses;            /* (L, B) */
     void *gradient;          /* (L, B, |Y|), rows contiguous, or NULL */
+    void *unary_gradient;    /* likewise, of the second loss; NULL without one */
     int64_t gradient_time_stride, gradient_batch_stride;
     const void *upstream;    /* (L, B) gradients of the losses */
     int64_t upstream_time_stride, upstream_batch_stride;
@@ -59,6 +61,14 @@ static void run_scaling(void *data, int64_t b) {
 
 #define COLUMN_BLOCK 256
 #define ROW_BLOCK 16
+
+static void run_addition(void *data, int64_t b) {
+    local_call *call = data;
+    if (call->c.is_double)
+        add_unary_gradients_f64(call, b);
+    else
+        add_unary_gradients_f32(call, b);
+}
 
 static void run_columns(void *data, int64_t block) {
     local_call *call = data;
@@ -112,7 +122,7 @@ EXPORT int64_t lc_local(const local_call *given) {
 }
 
 /* Multiplies the gradient rows of lc_local by the upstream gradients, in place, and adds them to the gradients of start,
-   transitions and end, which are zero on entry. */
+   transitions and end, which are zero on entry. Then adds those of the second loss, which only the emissions have. */
 EXPORT int64_t lc_local_gradient(const local_call *given) {
     local_call call = *given;
     const chain *c = &call.c;
@@ -124,5 +134,7 @@ EXPORT int64_t lc_local_gradient(const local_call *given) {
         run_chunks(run_columns, &call, (c->num_tags + COLUMN_BLOCK - 1) / COLUMN_BLOCK, threads);
         run_chunks(run_rows, &call, (c->num_tags + ROW_BLOCK - 1) / ROW_BLOCK, threads);
     }
+    if (call.unary_gradient != NULL)
+        run_chunks(run_addition, &call, c->batch, threads);
     return finish(&call, COMPUTED);
 }

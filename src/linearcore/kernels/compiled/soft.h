@@ -1,7 +1,7 @@
 /* The loss Σ_y w_y ℓ(s, y) of one row with a weight for each class. Included twice, with REAL = float and REAL = double.
 
    s and w have m = PADDED(n) numbers; what is in their padding does not matter. The functions return the loss and replace s by
-   its gradient. `buffer` has 3 m numbers. `evaluate(base, phi, a, b)` returns φ(a − b) and the slope −φ'(a − b), the derivative
+   its gradient. `buffer` has 2 m numbers. `evaluate(base, phi, a, b)` returns φ(a − b) and the slope −φ'(a − b), the derivative
    with respect to the score b of the competitor. */
 
 /* Returns NAME(function)(base, …) with a constant base, a->phi.base, so that each base has a loop of its own. `a` must be
@@ -105,7 +105,7 @@ INLINE REAL NAME(soft_log_odds)(const arguments *a, const NAME(phi) * phi, REAL 
 }
 
 /* Σ_v (Σ_y w_y − w_v) φ(s̄ − s_v): the margin of v is the same for all labels y ≠ v. */
-INLINE REAL NAME(centered_base)(const int base, const NAME(phi) * phi, REAL *s, const REAL *w, int32_t n) {
+INLINE REAL NAME(centered_base)(const int base, const NAME(phi) * phi, REAL *s, const REAL *w, int32_t n, double average) {
     const int32_t m = PADDED(n);
     double sum = 0, weight_sum = 0, loss = 0, slope_sum = 0;
 #pragma omp simd reduction(+ : sum, weight_sum)
@@ -128,20 +128,20 @@ INLINE REAL NAME(centered_base)(const int base, const NAME(phi) * phi, REAL *s, 
         loss += part;
         slope_sum += slope_part;
     }
-    const REAL average = (REAL)(slope_sum / n);
+    const REAL mean_slope = (REAL)(slope_sum / n), factor = (REAL)average;
 #pragma omp simd
     for (int32_t v = 0; v < m; v++)
-        s[v] -= average;
-    return (REAL)loss;
+        s[v] = factor * (s[v] - mean_slope);
+    return (REAL)(average * loss);
 }
 
-INLINE REAL NAME(soft_centered)(const arguments *a, const NAME(phi) * phi, REAL *s, const REAL *w, int32_t n) {
-    BY_BASE(centered_base, phi, s, w, n)
+INLINE REAL NAME(soft_centered)(const arguments *a, const NAME(phi) * phi, REAL *s, const REAL *w, int32_t n, double average) {
+    BY_BASE(centered_base, phi, s, w, n, average)
 }
 
 /* Returns `weight` times the loss of label y, Σ_{v≠y} φ(s_y − s_v), and adds its gradient to `gradient`. */
 INLINE double NAME(pairwise_base)(const int base, const NAME(phi) * phi, const REAL *s, int32_t n, int32_t y, REAL weight,
-                                  REAL *gradient) {
+                                  double *gradient) {
     const int32_t m = PADDED(n);
     const REAL own = s[y];
     double loss = 0, slope_sum = 0;
@@ -160,46 +160,36 @@ INLINE double NAME(pairwise_base)(const int base, const NAME(phi) * phi, const R
         loss += part;
         slope_sum += slope_part;
     }
-    gradient[y] -= (REAL)slope_sum;
+    gradient[y] -= slope_sum;
     return weight * loss;
 }
 
 INLINE double NAME(pairwise_label)(const arguments *a, const NAME(phi) * phi, const REAL *s, int32_t n, int32_t y,
-                                   REAL weight, REAL *gradient) {
+                                   REAL weight, double *gradient) {
     BY_BASE(pairwise_base, phi, s, n, y, weight, gradient)
 }
 
-/* Labels whose gradients are summed in REAL; the sums of such blocks are added in double. */
-#define LABEL_BLOCK 16
-
-/* Σ_y w_y Σ_{v≠y} φ(s_y − s_v), in time O(n²). */
-INLINE REAL NAME(soft_pairwise)(const arguments *a, const NAME(phi) * phi, REAL *s, const REAL *w, int32_t n, REAL *buffer) {
+/* Σ_y w_y Σ_{v≠y} φ(s_y − s_v), in time O(n²). Its gradient is a sum of n terms, so it is kept in double. */
+INLINE REAL NAME(soft_pairwise)(const arguments *a, const NAME(phi) * phi, REAL *s, const REAL *w, int32_t n, double average,
+                                REAL *buffer) {
     const int32_t m = PADDED(n);
     double total = 0, *gradient = (double *)buffer;
-    REAL *part = buffer + 2 * m;
-    memset(buffer, 0, 3 * (size_t)m * sizeof(REAL));
-    for (int32_t y = 0; y < n; y++) {
+    memset(gradient, 0, (size_t)m * sizeof(double));
+    for (int32_t y = 0; y < n; y++)
         if (w[y] != 0)
-            total += NAME(pairwise_label)(a, phi, s, n, y, w[y], part);
-        if (y % LABEL_BLOCK == LABEL_BLOCK - 1 || y == n - 1)
-            for (int32_t v = 0; v < m; v++) {
-                gradient[v] += part[v];
-                part[v] = 0;
-            }
-    }
+            total += NAME(pairwise_label)(a, phi, s, n, y, w[y], gradient);
     for (int32_t v = 0; v < m; v++)
-        s[v] = (REAL)gradient[v];
-    return (REAL)total;
+        s[v] = (REAL)(average * gradient[v]);
+    return (REAL)(average * total);
 }
 
 INLINE NAME(outcome) NAME(soft_row)(const arguments *a, const NAME(phi) * phi, REAL *s, const REAL *w, int32_t n, int32_t y,
                                     REAL scale, REAL *buffer) {
-    const REAL average = a->is_mean_over_competitors ? 1 / (REAL)(n - 1) : 1, factor = scale * average;
+    const double average = a->is_mean_over_competitors ? 1.0 / (n - 1) : 1;
     const REAL loss = a->form == LOGODDS    ? NAME(soft_log_odds)(a, phi, s, w, n, buffer)
-                      : a->form == CENTERED ? NAME(soft_centered)(a, phi, s, w, n)
-                                            : NAME(soft_pairwise)(a, phi, s, w, n, buffer);
-    const NAME(outcome) result = {loss * average, factor, 0, factor * s[y]};
+                      : a->form == CENTERED ? NAME(soft_centered)(a, phi, s, w, n, average)
+                                            : NAME(soft_pairwise)(a, phi, s, w, n, average, buffer);
+    const NAME(outcome) result = {loss, scale, 0, scale * s[y]};
     return result;
 }
 #undef BY_BASE
-#undef LABEL_BLOCK
