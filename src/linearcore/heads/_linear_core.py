@@ -72,7 +72,7 @@ class LinearCoreChain(SampledChain):
         >>> best_tags, scores = head.viterbi(emissions)
 
     Complexity: time O(L·B·|Y|), and O(|Y|²) to write the dense gradient of the transitions; O(L·B·|Y|·r) with `rank`. A CRF
-    takes O(L·B·|Y|²).
+    takes O(L·B·|Y|²). On a CPU with |Y| ≤ L·B, `rank` computes the transitions, in O(|Y|²·r).
     Memory besides the emissions: two tensors of size L×B×|Y|, a third with `unary`, and the gradient of the transitions.
 
     Under autocast, `loss` rounds start, end and the product of the `rank` factors to autocast's dtype, as autocast does

@@ -1,7 +1,7 @@
 /* The loss Σ_y w_y ℓ(s, y) of one row with a weight for each class. Included twice, with REAL = float and REAL = double.
 
-   s and w have m = PADDED(n) numbers; what is in their padding does not matter. The functions return the loss and replace s by
-   its gradient. `buffer` has 2 m numbers. `evaluate(base, phi, a, b)` returns φ(a − b) and the slope −φ'(a − b), the derivative
+   s and w have m = PADDED(n) numbers; what is in their padding does not matter. The functions return the loss, replace s by
+   its gradient and may overwrite w. `buffer` has 2 m numbers. `evaluate(base, phi, a, b)` returns φ(a − b) and the slope −φ'(a − b), the derivative
    with respect to the score b of the competitor. */
 
 /* Returns NAME(function)(base, …) with a constant base, a->phi.base, so that each base has a loop of its own. `a` must be
@@ -26,14 +26,15 @@ typedef struct {
 
 /* Σ w_v φ(m_v) over v ≠ top, with m_v = s_v − log Σ_{u≠v} exp(s_u) and s relative to the largest score.
 
-   `top` is the index of the largest score, `second` the second-largest score, and ratio = exp(second − largest score).
+   `top` is the index of the largest score; its w is 0 here. `second` is the second-largest score, and ratio = exp(second −
+   largest score).
    e_v = exp(s_v − second), from the scores before the largest is subtracted, with e_top = 0, and rest = Σ_v ratio · e_v.
    The sum of exp(s_u) over all u ≠ v is then all = 1 + others with others = rest − ratio · e_v. Replaces s_v by slope =
    −w_v φ'(m_v), and writes share[v] = slope / all; both are 0 for v = top. The result has the loss and the sum of
    share[v]. */
 INLINE NAME(sums)
     NAME(log_odds_base)(const int base, const NAME(phi) * phi, REAL *s, const REAL *w, const REAL *e, REAL *share, int32_t n,
-                        int32_t top, REAL ratio, REAL rest) {
+                        REAL ratio, REAL rest) {
     const int32_t m = PADDED(n);
     NAME(sums) total = {0, 0};
     for (int32_t start = 0; start < m; start += SUM_BLOCK) {
@@ -43,9 +44,8 @@ INLINE NAME(sums)
         for (int32_t v = start; v < stop; v++) {
             const REAL others = rest - ratio * e[v], all = 1 + (others > 0 ? others : 0);
             const NAME(pair) term = NAME(evaluate)(base, phi, s[v] - LOG_ABOVE_ONE(all), 0);
-            const int is_other = (v != top) & (v < n);
-            const REAL slope = is_other ? w[v] * term.slope : 0, part = slope / all;
-            loss += is_other ? w[v] * term.value : 0;
+            const REAL slope = w[v] * term.slope, part = slope / all;
+            loss += w[v] * term.value;
             sum += part;
             s[v] = slope;
             share[v] = part;
@@ -58,13 +58,13 @@ INLINE NAME(sums)
 
 INLINE NAME(sums)
     NAME(log_odds_sums)(const arguments *a, const NAME(phi) * phi, REAL *s, const REAL *w, const REAL *e, REAL *share,
-                        int32_t n, int32_t top, REAL ratio, REAL rest) {
-    BY_BASE(log_odds_base, phi, s, w, e, share, n, top, ratio, rest)
+                        int32_t n, REAL ratio, REAL rest) {
+    BY_BASE(log_odds_base, phi, s, w, e, share, n, ratio, rest)
 }
 
 /* Σ_y w_y φ(s_y − logsumexp_{v≠y} s_v). For the class with the largest score,
    the logsumexp over the others is computed directly: subtracting the score from the full sum would lose precision. */
-INLINE REAL NAME(soft_log_odds)(const arguments *a, const NAME(phi) * phi, REAL *s, const REAL *w, int32_t n, REAL *buffer) {
+INLINE REAL NAME(soft_log_odds)(const arguments *a, const NAME(phi) * phi, REAL *s, REAL *w, int32_t n, REAL *buffer) {
     const int32_t m = PADDED(n);
     REAL *e = buffer, *share = buffer + m;
     REAL first = -INFINITY, second = -INFINITY;
@@ -93,15 +93,19 @@ INLINE REAL NAME(soft_log_odds)(const arguments *a, const NAME(phi) * phi, REAL 
         }
         total += part;
     }
+    const REAL top_weight = w[top];
+    s[top] = w[top] = 0;
+    for (int32_t v = n; v < m; v++)
+        s[v] = w[v] = 0;
     const REAL sum = (REAL)total, ratio = EXP_NEGATIVE(second - first);
-    const NAME(sums) others = NAME(log_odds_sums)(a, phi, s, w, e, share, n, top, ratio, ratio * sum);
+    const NAME(sums) others = NAME(log_odds_sums)(a, phi, s, w, e, share, n, ratio, ratio * sum);
     const NAME(pair) best = NAME(evaluate)((int)a->phi.base, phi, (first - second) - LOG(sum), 0);
-    const REAL shared = (REAL)others.share, top_slope = w[top] * best.slope, top_share = top_slope / sum;
+    const REAL shared = (REAL)others.share, top_slope = top_weight * best.slope, top_share = top_slope / sum;
 #pragma omp simd
     for (int32_t v = 0; v < m; v++)
         s[v] = e[v] * (ratio * (shared - share[v]) + top_share) - s[v];
     s[top] = shared - top_slope;
-    return (REAL)(others.loss + (double)w[top] * best.value);
+    return (REAL)(others.loss + (double)top_weight * best.value);
 }
 
 /* Σ_v (Σ_y w_y − w_v) φ(s̄ − s_v): the margin of v is the same for all labels y ≠ v. */
@@ -183,7 +187,7 @@ INLINE REAL NAME(soft_pairwise)(const arguments *a, const NAME(phi) * phi, REAL 
     return (REAL)(average * total);
 }
 
-INLINE NAME(outcome) NAME(soft_row)(const arguments *a, const NAME(phi) * phi, REAL *s, const REAL *w, int32_t n, int32_t y,
+INLINE NAME(outcome) NAME(soft_row)(const arguments *a, const NAME(phi) * phi, REAL *s, REAL *w, int32_t n, int32_t y,
                                     REAL scale, REAL *buffer) {
     const double average = a->is_mean_over_competitors ? 1.0 / (n - 1) : 1;
     const REAL loss = a->form == LOGODDS    ? NAME(soft_log_odds)(a, phi, s, w, n, buffer)
