@@ -51,7 +51,7 @@ MUTANTS = (
     ("heads/_linear.py", ".masked_fill(neighbours.is_first, 0.0)", "", LINEAR),
     ("forms/_rows.py", "overwrite = block.dtype != scores.dtype  # A cast", "overwrite = True  # A cast", FORMS),
     ("kernels/_binary.py", "surrogate._derivative, scores) - _product", "surrogate._derivative, scores) + _product", BINARY),
-    ("kernels/compiled/rows.h", "    s[y] = -INFINITY;\n    for", "    for", COMPILED),
+    ("kernels/compiled/rows.h", "PADDED(n);\n    s[y] = -INFINITY;", "PADDED(n);", COMPILED),
     ("kernels/compiled/rows.h", "-factor * slopes / (REAL)n : 0", "0 : 0", COMPILED),
     ("kernels/compiled/rows.h", "length < 0 ? 0 : slope * s[y]", "slope * s[y]", COMPILED),
     ("kernels/compiled/soft.h", "shared - share[v]", "shared", COMPILED),
