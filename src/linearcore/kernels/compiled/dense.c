@@ -112,7 +112,8 @@ EXPORT int64_t lc_dense(const arguments *a) {
     call c;
     c.a = *a;
     c.row_scale = 1.0 / divisor;
-    const int64_t row_size = a->form == PAIRWISE && HAS_SOFT_LABELS(a) ? a->num_classes * a->num_classes : a->num_classes;
+    /* With soft labels a class takes about three times as long, and in pairwise each class is a label. */
+    const int64_t work = !HAS_SOFT_LABELS(a) ? 1 : a->form == PAIRWISE ? a->num_classes : 3, row_size = work * a->num_classes;
     c.num_chunks = num_chunks(a->num_rows, row_size, a->num_threads, (int64_t)(sizeof c.totals / sizeof *c.totals));
     c.status = OK;
     run_chunks(run_chunk, &c, c.num_chunks, (int)a->num_threads);

@@ -117,7 +117,8 @@ EXPORT int64_t lc_local(const local_call *given) {
         transpose_f64(c, call.columns);
     else if (call.columns != NULL)
         transpose_f32(c, call.columns);
-    run_chunks(run_losses, &call, c->batch, threads_for(c, 16 * c->batch * c->length * c->num_tags));
+    const int64_t work = call.unary > 0 ? 32 : 16;
+    run_chunks(run_losses, &call, c->batch, threads_for(c, work * c->batch * c->length * c->num_tags));
     return finish(&call, call.status);
 }
 
