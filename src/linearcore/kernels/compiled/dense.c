@@ -75,11 +75,9 @@ typedef struct {
 static void run_chunk(void *data, int64_t chunk) {
     call *c = data;
     const int64_t n = c->a.num_rows, first = n * chunk / c->num_chunks, last = n * (chunk + 1) / c->num_chunks;
-    double *total = &c->totals[chunk];
-    const int is_finite = c->a.dtype == 0   ? rows_f32(&c->a, c->row_scale, first, last, total)
-                          : c->a.dtype == 1 ? rows_f64(&c->a, c->row_scale, first, last, total)
-                                            : rows_bf16(&c->a, c->row_scale, first, last, total);
-    if (!is_finite)
+    static int (*const rows[3][2])(const arguments *, double, int64_t, int64_t, double *) = {
+        {hard_rows_f32, soft_rows_f32}, {hard_rows_f64, soft_rows_f64}, {hard_rows_bf16, soft_rows_bf16}};
+    if (!rows[c->a.dtype][HAS_SOFT_LABELS(&c->a)](&c->a, c->row_scale, first, last, &c->totals[chunk]))
         __atomic_store_n(&c->status, NOT_FINITE, __ATOMIC_RELAXED);
 }
 

@@ -23,12 +23,12 @@ INLINE void ROWS(target_weights)(const arguments *a, int64_t i, REAL *w, int32_t
 }
 
 /* Rows [first, last): losses or their sum, and the gradient. Returns 0 if a score or a loss is infinite or NaN. */
-VECTORIZED static int ROWS(rows)(const arguments *a, double row_scale, int64_t first, int64_t last, double *sum) {
+INLINE int ROWS(rows)(const int is_soft, const arguments *a, double row_scale, int64_t first, int64_t last, double *sum) {
     const int32_t n = (int32_t)a->num_classes, m = PADDED(n);
     const NAME(phi) phi = NAME(make_phi)(&a->phi);
     /* Margins on a sphere are at most √2 · radius. */
     const double largest = 1.41422 * a->radius;
-    const int is_on_sphere = a->radius > 0, is_soft = HAS_SOFT_LABELS(a);
+    const int is_on_sphere = a->radius > 0;
     const int is_symmetric =
         is_on_sphere && !is_soft && largest <= a->phi.tau && largest + a->phi.tau <= a->phi.width / a->phi.sharpness;
     const REAL scale = (REAL)(a->scale * row_scale);
@@ -55,7 +55,7 @@ VECTORIZED static int ROWS(rows)(const arguments *a, double row_scale, int64_t f
                 s[v] = LOAD(scores[v]);
                 not_finite |= !IS_FINITE(s[v]);
             }
-            if (not_finite)
+            if (is_soft && not_finite)
                 break;
             const REAL length = is_on_sphere ? NAME(to_sphere)(a, s, n) : 1;
             if (is_on_sphere && !is_symmetric && gradient != NULL)
@@ -89,4 +89,13 @@ VECTORIZED static int ROWS(rows)(const arguments *a, double row_scale, int64_t f
         free(s);
     *sum = total;
     return not_finite == 0;
+}
+
+/* Two functions, because the code for soft labels takes registers from that for others. */
+VECTORIZED static int ROWS(hard_rows)(const arguments *a, double row_scale, int64_t first, int64_t last, double *sum) {
+    return ROWS(rows)(0, a, row_scale, first, last, sum);
+}
+
+VECTORIZED static int ROWS(soft_rows)(const arguments *a, double row_scale, int64_t first, int64_t last, double *sum) {
+    return ROWS(rows)(1, a, row_scale, first, last, sum);
 }
