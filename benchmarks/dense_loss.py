@@ -3,7 +3,8 @@
 Every case first checks the gradient of our losses against the reference implementation in float64. Then all losses run in
 turn in one process, eager, and from a million scores on also with torch.compile. The table shows medians, ratios to the
 eager F.cross_entropy of the same case, and the peak memory of a step, including its gradient. On a GPU such cases also have
-a copy of the scores, with ratios to it, an upstream gradient of 2, and unreduced losses.
+a copy of the scores, with ratios to it, an upstream gradient of 2, and unreduced losses. On a CPU small float32 cases also
+have label smoothing 0.1, with ratios to F.cross_entropy with the same smoothing.
 
     python benchmarks/dense_loss.py --threads 1,2                      # the committed CPU results
     python benchmarks/dense_loss.py --device cuda --seconds 3          # the committed GPU results
@@ -34,6 +35,9 @@ FORMS = ("pairwise", "centered", "logodds")
 COMPILED_FROM = 10**6
 #: Losses that are not measured with torch.compile on a GPU.
 EAGER_ON_CUDA = ("F.multi_margin_loss", "LC robust")
+#: On a CPU the losses are also measured with this label smoothing, up to this many scores.
+SMOOTHING, SMOOTHED_UP_TO = 0.1, 10**5
+SMOOTHED = f", smoothing {SMOOTHING}"
 RATIOS = {"× F.cross_entropy": "ratio_to_cross_entropy", "× copy": "ratio_to_copy"}
 
 
@@ -49,7 +53,7 @@ def our_loss(name: str) -> Callable[..., torch.Tensor]:
     return robust_loss if name == "LC robust" else partial(lc.multiclass_loss, form=name.removeprefix("LC "))
 
 
-def check_against_reference(name: str, scores: torch.Tensor, target: torch.Tensor) -> float:
+def check_against_reference(name: str, scores: torch.Tensor, target: torch.Tensor, **options: float) -> float:
     """Returns the largest gradient error against the reference in float64, relative to the largest entry.
 
     Exits if it exceeds 1.1 times the error of the reference implementation in the same dtype, plus one unit of that dtype.
@@ -57,7 +61,7 @@ def check_against_reference(name: str, scores: torch.Tensor, target: torch.Tenso
 
     def gradient(values: torch.Tensor, backend: str) -> torch.Tensor:
         leaf = values.detach().requires_grad_()
-        our_loss(name)(leaf, target, backend=backend).backward()
+        our_loss(name)(leaf, target, backend=backend, **options).backward()
         return leaf.grad.double()
 
     exact = gradient(scores.double(), "reference")
@@ -105,6 +109,8 @@ def contenders(scores: torch.Tensor, target: torch.Tensor, *, compiled: bool) ->
             print(f"  skipped: {name}: {str(error).splitlines()[0]}", file=sys.stderr)
             continue
         steps[f"{name}, eager"] = Contender(partial(step, loss), reset)
+        if is_smoothed(name, scores):
+            steps[f"{name}, eager{SMOOTHED}"] = Contender(partial(step, partial(loss, label_smoothing=SMOOTHING)), reset)
         if has_variants(name, scores):
             unreduced = partial(loss, reduction="none")
             steps[f"{name}, eager, upstream 2"] = Contender(partial(step, loss, twice), reset)
@@ -123,6 +129,12 @@ def has_variants(name: str, scores: torch.Tensor) -> bool:
     return scores.is_cuda and scores.numel() >= COMPILED_FROM and name.startswith("LC ")
 
 
+def is_smoothed(name: str, scores: torch.Tensor) -> bool:
+    """Whether a loss is also measured with label smoothing."""
+    is_small = scores.device.type == "cpu" and scores.dtype == torch.float32 and scores.numel() <= SMOOTHED_UP_TO
+    return is_small and name not in ("F.multi_margin_loss", "LC robust")
+
+
 def run_case(shape: tuple[int, int], dtype: torch.dtype, threads: int, args: argparse.Namespace) -> dict[str, object]:
     """Measures one shape and dtype with this number of CPU threads."""
     torch.set_num_threads(threads)
@@ -132,17 +144,22 @@ def run_case(shape: tuple[int, int], dtype: torch.dtype, threads: int, args: arg
     # The robust loss of two classes has no gradient.
     ours = [name for name in losses() if name.startswith("LC ") and (name != "LC robust" or shape[1] > 2)]
     errors = {name: check_against_reference(name, scores, target) for name in ours}
+    for name in ours:
+        if is_smoothed(name, scores):
+            errors[name + SMOOTHED] = check_against_reference(name, scores, target, label_smoothing=SMOOTHING)
     if args.device == "cuda":
         for name in ours:
             check_capturable(name, scores, target)
     is_large = scores.numel() >= COMPILED_FROM
     steps = contenders(scores, target, compiled=is_large and not args.no_compile)
     medians = interleaved_medians(steps, args.device, seconds=args.seconds, least=args.least, settle=not is_large)
-    reference, copy = medians["F.cross_entropy, eager"], medians.get("copy")
+    baseline, copy = "F.cross_entropy, eager", medians.get("copy")
     rows = {
         name: {
             "median_ms": round(medians[name], 5),
-            "ratio_to_cross_entropy": round(medians[name] / reference, 3),
+            "ratio_to_cross_entropy": round(
+                medians[name] / medians[baseline + SMOOTHED if name.endswith(SMOOTHED) else baseline], 3
+            ),
             "ratio_to_copy": None if copy is None else round(medians[name] / copy, 3),
             "peak_mib": round(peak_bytes(contender, args.device) / 2**20, 2),
         }

@@ -11,7 +11,7 @@ from linearcore._checks import complaint
 from linearcore.forms._labels import Labels
 from linearcore.forms._margins import MarginSystem
 from linearcore.forms._rows import SavedTensors, row_losses
-from linearcore.kernels import FormCode, LossCode, compiled_local, local_scores
+from linearcore.kernels import FormCode, LossCode, local_scores
 from linearcore.structures import Chain, Sites
 from linearcore.surrogates import Surrogate
 
@@ -138,18 +138,8 @@ class Form(ABC):
     ) -> Tensor:
         """Returns the loss (L, B) at each position of a chain, over all changes of its tag; undefined if masked.
 
-        Arguments as in `kernels.local_scores`, with a resolved `backend`. With "compiled" emissions may be NaN where masked,
-        and a case that the kernel does not support is computed by "eager". Time O(L·B·|Y|).
+        Arguments as in `kernels.local_scores`, with a resolved `backend`. Time O(L·B·|Y|).
         """
-        if backend == "compiled" and (code := self.loss_code(surrogate)) is not None:
-
-            def reference(emissions: Tensor, chain: Chain) -> Tensor:
-                return self.local_losses(surrogate, sites.zero_masked(emissions), chain, tags, sites, "reference")
-
-            losses = compiled_local(code, emissions, chain, tags, None if sites.is_full else sites.mask, reference)
-            if losses is not None:
-                return losses
-            emissions = sites.zero_masked(emissions)
         scores = local_scores(emissions, chain, tags, sites, backend)
         rows = scores.reshape(-1, scores.shape[-1])
         return row_losses(self, surrogate, rows, Labels(tags.reshape(-1)), backend).view(tags.shape)

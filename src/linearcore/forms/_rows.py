@@ -17,7 +17,6 @@ from linearcore.kernels import (
     can_compile,
     can_trace_fused,
     compiled_rows,
-    compiled_soft_rows,
     fused_kernels_for,
     row_blocks,
     slices,
@@ -76,10 +75,9 @@ def _compiled_rows(form: "Form", surrogate: Surrogate, scores: Tensor, labels: L
     def reference(rows: Tensor, _: Tensor) -> Tensor:
         return reference_rows(form, surrogate, rows, labels)
 
-    if labels.is_hard:
-        assert labels.index is not None
-        return compiled_rows(code, scores, labels.index, reference)
-    return compiled_soft_rows(code, scores, labels.target_weights(scores), reference)
+    target = labels.index if labels.is_hard else labels.target_weights(scores)
+    assert target is not None
+    return compiled_rows(code, scores, target, reference)
 
 
 def can_compile_rows(form: "Form", surrogate: Surrogate, scores: Tensor, labels: Labels) -> bool:

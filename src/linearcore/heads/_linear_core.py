@@ -20,6 +20,7 @@ from linearcore.kernels import (
     LocalCall,
     LossCode,
     can_compile_local,
+    compiled_local,
     fused_local,
     local_kernels,
     local_scores,
@@ -71,7 +72,7 @@ class LinearCoreChain(SampledChain):
         >>> best_tags, scores = head.viterbi(emissions)
 
     Complexity: time O(L·B·|Y|), and O(|Y|²) to write the dense gradient of the transitions; O(L·B·|Y|·r) with `rank`. A CRF
-    takes O(L·B·|Y|²).
+    takes O(L·B·|Y|²). On a CPU with |Y| ≤ L·B, `rank` computes the transitions, in O(|Y|²·r).
     Memory besides the emissions: two tensors of size L×B×|Y|, a third with `unary`, and the gradient of the transitions.
 
     Under autocast, `loss` rounds start, end and the product of the `rank` factors to autocast's dtype, as autocast does
@@ -108,27 +109,37 @@ class LinearCoreChain(SampledChain):
 
     def _losses(self, emissions: Tensor, tags: Tensor, sites: Sites) -> Tensor:
         parameters = self._factors_like(emissions) if self._is_factored else tuple(self.chain(emissions))
-        code = self.form.loss_code(self.surrogate)
-        if code is not None and not self._is_factored and can_compile_local(emissions, Chain(*parameters)):
-            backend = "compiled"
-        else:
-            backend = resolve_backend("auto", (emissions, *parameters), tensor_attributes(self.form, self.surrogate))
-        dtype = _autocast_dtype(emissions)
+        code, dtype = self.form.loss_code(self.surrogate), _autocast_dtype(emissions)
+
+        def reference(emissions: Tensor, *parameters: Tensor) -> Tensor:
+            losses = self._site_losses(emissions, parameters, tags, sites, dtype, "reference")
+            return losses.masked_fill(~sites.mask, 0.0)
+
+        if code is not None and self._is_compiled(emissions, parameters, dtype):
+            chain = self.chain(emissions) if self._is_factored else Chain(*parameters)
+            mask = None if sites.is_full else sites.mask
+            by_kernel = compiled_local(
+                code, emissions, chain, tags, mask, lambda leaf, chain: reference(leaf, *chain), self.unary
+            )
+            if by_kernel is not None:
+                return by_kernel.sum(0) if self._weights_are_equal else self._sum_sites(by_kernel, tags, sites)
+        backend = resolve_backend("auto", (emissions, *parameters), tensor_attributes(self.form, self.surrogate))
         kernels = local_kernels(emissions, *parameters) if backend == "fused" and code is not None else None
         if kernels is None or code is None:
             losses = self._site_losses(emissions, parameters, tags, sites, dtype, backend)
         else:
-
-            def reference(emissions: Tensor, *parameters: Tensor) -> Tensor:
-                losses = self._site_losses(emissions, parameters, tags, sites, dtype, "reference")
-                return losses.masked_fill(~sites.mask, 0.0)
-
             call = LocalCall(
                 kernels, code, self.unary, tags, sites.mask, is_batch_first=False, reduction="sites", is_strict=False,
                 reference=reference, dtype=dtype,
             )  # fmt: skip
             losses = fused_local(call, emissions, *parameters)
         return self._sum_sites(losses, tags, sites)
+
+    def _is_compiled(self, emissions: Tensor, parameters: tuple[Tensor, ...], dtype: torch.dtype) -> bool:
+        """Whether to use the compiled kernel; for factors with their product, if that is not larger than the emissions."""
+        if self._is_factored and (self.num_tags > emissions.shape[0] * emissions.shape[1] or dtype != emissions.dtype):
+            return False
+        return can_compile_local(emissions, parameters)
 
     def _fused_loss(self, emissions: Tensor, tags: Tensor, mask: Tensor | None, reduction: str) -> Tensor | None:
         check_shapes(self.num_tags, emissions, tags, mask)
@@ -172,8 +183,7 @@ class LinearCoreChain(SampledChain):
 
         `parameters` are a chain, or its factors, whose product is rounded to `dtype`.
         """
-        if backend != "compiled":
-            emissions = sites.zero_masked(emissions)
+        emissions = sites.zero_masked(emissions)
         if len(parameters) == 4:
             start, *factors, end = parameters
             with torch.autocast(emissions.device.type, enabled=False):
@@ -183,8 +193,7 @@ class LinearCoreChain(SampledChain):
             losses = self.form.local_losses(self.surrogate, emissions, Chain(*parameters), tags, sites, backend)
         if self.unary:
             # The second loss is computed in the user's layout: it is contiguous, so no copy is needed.
-            parts = sites.zero_masked(emissions), tags
-            rows, labels = (part.transpose(0, 1) if self.batch_first else part for part in parts)
+            rows, labels = (part.transpose(0, 1) if self.batch_first else part for part in (emissions, tags))
             losses = self._mix(losses, self._to_user_layout(self._row_losses(rows, labels, backend)))
         return losses
 

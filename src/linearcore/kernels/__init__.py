@@ -32,7 +32,6 @@ from linearcore.kernels.compiled import (
     can_compile_sampled,
     compiled_local,
     compiled_rows,
-    compiled_soft_rows,
     has_compiled_kernels,
 )
 
@@ -56,7 +55,6 @@ __all__ = [
     "can_trace_fused",
     "compiled_local",
     "compiled_rows",
-    "compiled_soft_rows",
     "compute_gradients",
     "consensus",
     "crf_losses",

@@ -85,7 +85,7 @@ def multiclass_loss(
     and "fused" `scores`, `target` and the gradient. Temporary memory with "eager": one block of 2 MiB.
     """
     form = check_form(form, normalize, surrogate)
-    if backend == "auto" and class_margin is None and not validate and label_smoothing == 0.0:
+    if backend == "auto" and class_margin is None and not validate:
 
         def reference(scores: Tensor, target: Tensor) -> Tensor:
             return multiclass_loss(
@@ -96,12 +96,13 @@ def multiclass_loss(
                 weight=weight,
                 sample_weight=sample_weight,
                 ignore_index=ignore_index,
+                label_smoothing=label_smoothing,
                 reduction=reduction,
                 backend="reference",
             )
 
-        weights = weight, sample_weight
-        loss = dense_loss(form.loss_code(surrogate), scores, target, ignore_index, reduction, reference, weights)
+        code, weights = form.loss_code(surrogate), (weight, sample_weight)
+        loss = dense_loss(code, scores, target, ignore_index, reduction, reference, weights, label_smoothing)
         if loss is not None:
             return loss
     return batch_loss(

@@ -75,16 +75,17 @@ def robust_loss(
     radius, scale = check_radius(radius), check_scale(scale)
     identity = check_surrogate(surrogate).kernel_identity
     is_sphere = isinstance(scores, Tensor) and scores.shape[-1:] != (2,)  # `batch_loss` has the messages for other scores.
-    if backend == "auto" and not validate and label_smoothing == 0.0 and identity is not None and is_sphere:
+    if backend == "auto" and not validate and identity is not None and is_sphere:
 
         def reference(scores: Tensor, target: Tensor) -> Tensor:
             return robust_loss(
                 scores, target, radius=radius, surrogate=surrogate, scale=scale, weight=weight, sample_weight=sample_weight,
-                ignore_index=ignore_index, reduction=reduction, backend="reference",
+                ignore_index=ignore_index, label_smoothing=label_smoothing, reduction=reduction, backend="reference",
             )  # fmt: skip
 
         code = LossCode(FormCode.PAIRWISE, True, identity, radius, scale)
-        loss = dense_loss(code, scores, target, ignore_index, reduction, reference, (weight, sample_weight))
+        weights = weight, sample_weight
+        loss = dense_loss(code, scores, target, ignore_index, reduction, reference, weights, label_smoothing)
         if loss is not None:
             return loss
 

@@ -42,7 +42,7 @@ both_losses = pytest.mark.parametrize("loss", (multi, yes_no), ids=("multiclass"
 def test_auto_is_compiled_for_rows_and_eager_for_what_is_not_compiled(chosen: list[str]) -> None:
     multi(SCORES.clone().requires_grad_(), reduction="none").sum().backward()
     multi(SCORES, reduction="none")
-    multi(SCORES, label_smoothing=0.1)
+    multi(SCORES, label_smoothing=0.1, reduction="none")
     multi(SCORES, surrogate=Hinge())
     multi(SCORES.half(), reduction="none")  # With a reduction it takes the kernel of whole batches.
     yes_no(SCORES, reduction="none")

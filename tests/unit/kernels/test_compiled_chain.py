@@ -1,5 +1,6 @@
 """Compiled chain kernels against the other implementations: CRF, searches, and local losses."""
 
+import copy
 import math
 from collections.abc import Callable, Iterator
 
@@ -8,7 +9,8 @@ import torch
 from torch import Tensor
 
 from linearcore import ChainCRF, LinearCore, LinearCoreChain
-from linearcore.forms import Centered, Form, LogOdds, Pairwise
+from linearcore.forms import Centered, Form, Labels, LogOdds, Pairwise, row_losses
+from linearcore.heads import _linear_core
 from linearcore.kernels import (
     _kbest,
     _viterbi,
@@ -97,15 +99,19 @@ def compiled_losses(tags: Tensor, sites: Sites) -> Callable[[Tensor, Chain], Ten
     return lambda emissions, chain: computed(compiled_crf(emissions, chain, mask_of(sites), tags, reference))
 
 
-def local(form: Form, tags: Tensor, sites: Sites, backend: str) -> Callable[[Tensor, Chain], Tensor]:
+def local(form: Form, tags: Tensor, sites: Sites, backend: str, unary: float = 0.0) -> Callable[[Tensor, Chain], Tensor]:
     def losses(emissions: Tensor, chain: Chain) -> Tensor:
         if backend == "compiled":
             code = form.loss_code(PHI)
             assert code is not None
-            reference = local(form, tags, sites, "reference")
-            values = computed(compiled_local(code, emissions, chain, tags, mask_of(sites), reference))
+            reference = local(form, tags, sites, "reference", unary)
+            values = computed(compiled_local(code, emissions, chain, tags, mask_of(sites), reference, unary))
         else:
-            values = form.local_losses(PHI, sites.zero_masked(emissions), chain, tags, sites, backend)
+            emissions = sites.zero_masked(emissions)
+            values = (1 - unary) * form.local_losses(PHI, emissions, chain, tags, sites, backend)
+            if unary:
+                rows, labels = emissions.flatten(0, 1), Labels(tags.flatten())
+                values = values + unary * row_losses(form, PHI, rows, labels, backend).view(tags.shape)
         return values.masked_fill(~sites.mask, 0.0)
 
     return losses
@@ -196,10 +202,11 @@ def test_searches_leave_nan_and_inf_to_others(part: int, k: int | None, value: f
 @all_masks
 @all_forms
 @pytest.mark.parametrize("num_tags", (2, 17, 50))
-def test_local_losses(num_tags: int, form: Form, mask: str, dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("unary", (0.0, 0.3))
+def test_local_losses(unary: float, num_tags: int, form: Form, mask: str, dtype: torch.dtype) -> None:
     case, tags, sites = problem(num_tags, mask)
-    expected = with_gradients(local(form, tags, sites, "reference"), case, torch.float64)
-    agree(with_gradients(local(form, tags, sites, "compiled"), case, dtype), expected, dtype)
+    expected = with_gradients(local(form, tags, sites, "reference", unary), case, torch.float64)
+    agree(with_gradients(local(form, tags, sites, "compiled", unary), case, dtype), expected, dtype)
 
 
 @all_masks
@@ -207,8 +214,9 @@ def test_local_losses(num_tags: int, form: Form, mask: str, dtype: torch.dtype) 
 @pytest.mark.parametrize("num_tags", (3, 17))
 def test_local_losses_with_forbidden_transitions(num_tags: int, form: Form, mask: str) -> None:
     case, tags, sites = problem(num_tags, mask, forbids=True)
-    found = with_gradients(local(form, tags, sites, "compiled"), case, torch.float64)
-    agree(found, with_gradients(local(form, tags, sites, "eager"), case, torch.float64), torch.float64)
+    case.emissions[:, :, 0].masked_fill_(tags != 0, -math.inf)  # Masked out in the loss of the emissions as well.
+    found = with_gradients(local(form, tags, sites, "compiled", 0.3), case, torch.float64)
+    agree(found, with_gradients(local(form, tags, sites, "eager", 0.3), case, torch.float64), torch.float64)
     assert bool((found[3][case.chain.transitions == -math.inf] == 0).all())
 
 
@@ -219,13 +227,20 @@ def test_local_losses_leave_labels_that_are_not_finite_to_others(form: Form, val
     case.emissions[2, 1, tags[2, 1]] = value
     code = form.loss_code(PHI)
     assert code is not None
-    assert compiled_local(code, case.emissions, case.chain, tags, None, local(form, tags, sites, "reference")) is None
-    expected = form.local_losses(PHI, case.emissions, case.chain, tags, sites, "eager")
-    found = form.local_losses(PHI, case.emissions, case.chain, tags, sites, "compiled")
-    torch.testing.assert_close(found, expected, equal_nan=True)
+    for unary in (0.0, 0.3):
+        reference = local(form, tags, sites, "reference", unary)
+        assert compiled_local(code, case.emissions, case.chain, tags, None, reference, unary) is None
+    head = LinearCoreChain(5, form=form, unary=0.3, validate=False).double()
+    losses = head.loss(case.emissions, tags, reduction="none")
+    expected = head._site_losses(case.emissions, tuple(head.chain()), tags, sites, torch.float64, "eager").sum(0)
+    torch.testing.assert_close(losses, expected, equal_nan=True)
 
 
-DIFFERENTIABLE = {"crf": compiled_losses, "local": lambda tags, sites: local(LogOdds(), tags, sites, "compiled")}
+DIFFERENTIABLE = {
+    "crf": compiled_losses,
+    "local": lambda tags, sites: local(LogOdds(), tags, sites, "compiled"),
+    "local and unary": lambda tags, sites: local(LogOdds(), tags, sites, "compiled", 0.3),
+}
 each_loss = pytest.mark.parametrize("loss", DIFFERENTIABLE)
 
 
@@ -271,6 +286,45 @@ def test_results_do_not_depend_on_the_number_of_threads(loss: str) -> None:
         torch.set_num_threads(threads)
         found.append(with_gradients(function, case, torch.float32))
     assert all(torch.equal(one, other) for results in found[1:] for one, other in zip(found[0], results, strict=True))
+
+
+def uses_kernel(head: LinearCoreChain, emissions: Tensor, tags: Tensor, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the loss and its gradients come from the kernel; compares them with the factored definition in float64."""
+    calls = []
+
+    def spy(*arguments: object) -> Tensor | None:
+        calls.append(compiled_local(*arguments))
+        return calls[-1]
+
+    monkeypatch.setattr(_linear_core, "compiled_local", spy)
+    exact = copy.deepcopy(head).double()
+    leaves = emissions.clone().requires_grad_(), emissions.double().requires_grad_()
+    head.loss(leaves[0], tags, reduction="none").square().sum().backward()
+    torch.func.vmap(lambda e, t: exact.loss(e.unsqueeze(0), t.unsqueeze(0), reduction="sum").square())(
+        leaves[1], tags
+    ).sum().backward()
+    pairs = [leaves, *zip(head.parameters(), exact.parameters(), strict=True)]
+    for found, expected in pairs:
+        torch.testing.assert_close(found.grad.double(), expected.grad, rtol=1e-4, atol=1e-4)
+    return len(calls) == 1 and calls[0] is not None
+
+
+@pytest.mark.parametrize("form", ("logodds", "pairwise", "centered"))
+@pytest.mark.parametrize("unary", (0.0, 0.5))
+def test_low_rank_heads(form: str, unary: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = torch.Generator().manual_seed(0)
+    for num_tags, is_small in ((18, True), (40, False)):  # There are 30 positions.
+        head = LinearCoreChain(num_tags, rank=3, unary=unary, form=form, batch_first=True, strict_mask=False)
+        tags = torch.randint(num_tags, (5, 6), generator=stream)
+        tags[1, 2:], tags[2] = -100, -100
+        emissions = torch.randn(5, 6, num_tags, generator=stream).masked_fill((tags == -100).unsqueeze(-1), math.nan)
+        assert uses_kernel(head, emissions, tags, monkeypatch) == is_small
+
+
+def test_low_rank_heads_under_autocast_round_the_product() -> None:
+    head, emissions = LinearCoreChain(18, rank=3), torch.randn(6, 5, 18)
+    assert head._is_compiled(emissions, head._factors_like(emissions), torch.float32)
+    assert not head._is_compiled(emissions, head._factors_like(emissions), torch.bfloat16)
 
 
 def test_tags_out_of_range_are_left_to_others() -> None:

@@ -3,8 +3,8 @@
 common.h, threads.c     instruction sets, threads, elementary functions
 as_float.h, as_double.h the type of numbers in what is included next
 surrogate.h             φ
-dense.c, rows.h         multi-class losses of rows with index targets
-soft.c, soft.h          multi-class losses of rows with a weight for each class
+dense.c, dense.h        multi-class losses of rows
+rows.h, soft.h          their forms: of a row with a label, and with a weight for each class
 binary.c, elements.h    binary losses
 chain.h                 masks and layout of chains
 crf.c, crf.h            log-partition function and likelihood of a linear-chain CRF
@@ -31,7 +31,6 @@ from linearcore.kernels.compiled._sampled import (
     table_gradients,
 )
 from linearcore.kernels.compiled._search import compiled_search
-from linearcore.kernels.compiled._soft import compiled_soft_rows
 
 __all__ = [
     "NotCompiledError",
@@ -49,7 +48,6 @@ __all__ = [
     "compiled_path_logsumexp",
     "compiled_rows",
     "compiled_search",
-    "compiled_soft_rows",
     "gather_rows",
     "has_compiled_kernels",
     "row_losses",

@@ -1,6 +1,7 @@
 """A batch of linear chains as an argument of the compiled kernels (`chain.h`)."""
 
 import struct
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -25,7 +26,7 @@ def call_kernel(name: str, packed: bytes) -> None:
         raise NotCompiledError
 
 
-def can_compile_chain(emissions: Tensor, chain: Chain, max_tags: int) -> bool:
+def can_compile_chain(emissions: Tensor, chain: Sequence[Tensor], max_tags: int) -> bool:
     """Whether the kernels support emissions (L, B, |Y|) with at most `max_tags` tags and these scores.
 
     False where Triton's interpreter is active, which is for tests of the fused kernels.

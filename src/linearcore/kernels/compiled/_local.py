@@ -1,8 +1,8 @@
 """Losses of the positions of a chain, each over all changes of its tag (`local.c`)."""
 
 import struct
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -15,21 +15,28 @@ from linearcore.structures import Chain
 
 #: Returns the losses (L, B) of emissions and chain with plain autograd, for second derivatives.
 Reference = Callable[[Tensor, Chain], Tensor]
+#: The loss, and the weight of the loss of the emissions alone.
+_Loss: TypeAlias = tuple[LossCode, float]
+#: The gradients of the emissions in the two losses.
+_Gradients: TypeAlias = tuple[Tensor | None, Tensor | None]
 
 #: Tags are 32-bit in the kernel.
 MAX_TAGS = 2**31 - 16
-_CALL = struct.Struct("=2Q2qQ2q7Q")
+_CALL = struct.Struct("=d3Q2qQ2q7Q")
 
 
-def can_compile_local(emissions: Tensor, chain: Chain) -> bool:
+def can_compile_local(emissions: Tensor, chain: Sequence[Tensor]) -> bool:
     """Whether `compiled_local` supports these scores: float32 or float64, and two tags or more."""
     return emissions.shape[-1] > 1 and can_compile_chain(emissions, chain, MAX_TAGS)
 
 
 def compiled_local(
-    code: LossCode, emissions: Tensor, chain: Chain, tags: Tensor, mask: Tensor | None, reference: Reference
-) -> Tensor | None:
+    code: LossCode, emissions: Tensor, chain: Chain, tags: Tensor, mask: Tensor | None, reference: Reference,
+    unary: float = 0.0,
+) -> Tensor | None:  # fmt: skip
     """Returns the loss (L, B) at each position, over all changes of its tag; 0 where masked.
+
+        (1 − w)·form(local scores) + w·form(emissions)
 
     None if a true tag is forbidden, or a loss is infinite or NaN: the caller then uses another backend.
 
@@ -40,41 +47,49 @@ def compiled_local(
         tags: (L, B) int64, arbitrary where masked.
         mask: (L, B) booleans; None if no position is masked.
         reference: the same losses with plain autograd.
+        unary: w.
 
     Time O(L·B·|Y|), and O(|Y|²) for the gradient of the transitions. Memory: the gradient of the emissions, which is
-    computed in the forward pass and kept; with fewer tags than positions also one transposed copy of the transitions.
+    computed in the forward pass and kept, with w one for each loss; with fewer tags than positions also one transposed copy
+    of the transitions.
     """
     arguments = ChainArguments(emissions, chain, mask, tags)
     try:
         if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (emissions, *chain)):
-            losses: Tensor = _LocalLosses.apply(emissions, *chain, code, arguments, reference)  # type: ignore[no-untyped-call]
+            losses: Tensor = _LocalLosses.apply(emissions, *chain, (code, unary), arguments, reference)  # type: ignore[no-untyped-call]
             return losses
-        return _compute(code, arguments, None)
+        return _compute((code, unary), arguments, (None, None))
     except NotCompiledError:
         return None
 
 
-def _compute(code: LossCode, arguments: ChainArguments, gradient: Tensor | None) -> Tensor:
+def _compute(loss: _Loss, arguments: ChainArguments, gradients: _Gradients) -> Tensor:
+    (code, unary), gradient = loss, gradients[0]
     losses = arguments.emissions.new_empty(arguments.emissions.shape[:2])
     strides = (0, 0) if gradient is None else gradient.stride()[:2]
-    addresses = losses.data_ptr(), 0 if gradient is None else gradient.data_ptr(), *strides
-    call_kernel("lc_local", packed_loss(code) + arguments.packed + _CALL.pack(*addresses, *(0,) * 10))
+    addresses = (0 if part is None else part.data_ptr() for part in gradients)
+    packed = _CALL.pack(unary, losses.data_ptr(), *addresses, *strides, *(0,) * 10)
+    call_kernel("lc_local", packed_loss(code) + arguments.packed + packed)
     return losses
 
 
+def _empty_gradients(loss: _Loss, emissions: Tensor) -> _Gradients:
+    return torch.empty_like(emissions), torch.empty_like(emissions) if loss[1] else None
+
+
 class _LocalLosses(torch.autograd.Function):
-    """Computes the gradient of the emissions in the forward pass. Double backward uses the reference."""
+    """Computes the gradients of the emissions in the forward pass. Double backward uses the reference."""
 
     @staticmethod
     def forward(
         ctx: Any, emissions: Tensor, start: Tensor, transitions: Tensor, end: Tensor,
-        code: LossCode, arguments: ChainArguments, reference: Reference,
+        loss: _Loss, arguments: ChainArguments, reference: Reference,
     ) -> Tensor:  # fmt: skip
-        ctx.gradient = torch.empty_like(arguments.emissions)
-        losses = _compute(code, arguments, ctx.gradient)
+        ctx.gradients = _empty_gradients(loss, arguments.emissions)
+        losses = _compute(loss, arguments, ctx.gradients)
         # Tags and mask too: autograd then refuses a backward pass after they were overwritten.
         ctx.save_for_backward(emissions, start, transitions, end, arguments.tags, arguments.mask)
-        ctx.code, ctx.arguments, ctx.reference = code, arguments, reference
+        ctx.loss, ctx.arguments, ctx.reference = loss, arguments, reference
         return losses
 
     @staticmethod
@@ -83,22 +98,25 @@ class _LocalLosses(torch.autograd.Function):
         if torch.is_grad_enabled():
             losses = ctx.reference(inputs[0], Chain(*inputs[1:]))
             return *compute_gradients(losses, inputs, grad_output, needs_grad, create_graph=True), None, None, None
-        # The gradient is released, so that autograd need not copy it; a second backward pass computes it again.
-        gradient, ctx.gradient = ctx.gradient, None
-        if gradient is None:
-            gradient = torch.empty_like(ctx.arguments.emissions)
-            _compute(ctx.code, ctx.arguments, gradient)
+        # The gradients are released, so that autograd need not copy them; a second backward pass computes them again.
+        gradients, ctx.gradients = ctx.gradients, None
+        if gradients is None:
+            gradients = _empty_gradients(ctx.loss, ctx.arguments.emissions)
+            _compute(ctx.loss, ctx.arguments, gradients)
+        gradient, unary_gradient = gradients
         start = transitions = end = None
         if any(needs_grad[1:]):
             start, end = inputs[1].new_zeros(inputs[1].shape), inputs[3].new_zeros(inputs[3].shape)
             transitions = torch.zeros_like(inputs[2], memory_format=torch.contiguous_format)
         call_kernel(
             "lc_local_gradient",
-            packed_loss(ctx.code)
+            packed_loss(ctx.loss[0])
             + ctx.arguments.packed
             + _CALL.pack(
+                ctx.loss[1],
                 0,
                 gradient.data_ptr(),
+                0 if unary_gradient is None else unary_gradient.data_ptr(),
                 *gradient.stride()[:2],
                 grad_output.data_ptr(),
                 *grad_output.stride(),

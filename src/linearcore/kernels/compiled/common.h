@@ -41,9 +41,10 @@ INLINE int64_t num_chunks(int64_t num_rows, int64_t row_size, int64_t threads, i
     return chunks > 1 ? chunks : 1;
 }
 
-/* e^x for x ≤ 0 within 2 ulp; 0 below −87.3, e^x = 1e-38. Has no branches, so that loops over it are vectorised. */
+/* e^x for x ≤ 0 within 2 ulp; 0 below −87.7, where the power of two below is 2^−127, whose bits are 0. Has no branches, so that
+   loops over it are vectorised. */
 INLINE float exp_negative_float(float x) {
-    const float clamped = x > -87.3f ? x : -87.3f;
+    const float clamped = x > -88.03f ? x : -88.03f;
     const union {
         float number;
         int32_t bits;
@@ -61,7 +62,7 @@ INLINE float exp_negative_float(float x) {
         int32_t bits;
         float number;
     } power = {(int32_t)((uint32_t)shifted.bits << 23) + 0x3f800000};
-    return x > -87.3f ? p * power.number : 0.0f;
+    return p * power.number;
 }
 
 /* e^x; inf above 87.3. */

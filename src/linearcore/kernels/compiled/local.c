@@ -3,16 +3,11 @@
 
 enum { LOGODDS, PAIRWISE, CENTERED };
 
-/* What rows.h reads of a loss: the fields up to `scale`, which `_dense.py` packs, and others for whole rows, not used here. */
+/* What rows.h reads of a loss; `_dense.py` packs it. */
 typedef struct {
     surrogate phi;
     int64_t form, is_mean_over_competitors;
     double radius, scale;
-    const void *scores;
-    const int64_t *target;
-    int64_t num_classes, ignore_index, reduction;
-    void *losses, *gradient;
-    const void *class_weights, *row_weights;
 } arguments;
 
 /* One call of lc_local or lc_local_gradient; `_local.py` packs all but columns, sites and status. */
@@ -21,8 +16,10 @@ typedef struct {
     int64_t form, is_mean_over_competitors;
     double radius, scale;
     chain c;
+    double unary;            /* w, the weight of a second loss, of the emissions alone */
     void *losses;            /* (L, B) */
     void *gradient;          /* (L, B, |Y|), rows contiguous, or NULL */
+    void *unary_gradient;    /* likewise, of the second loss; NULL without one */
     int64_t gradient_time_stride, gradient_batch_stride;
     const void *upstream;    /* (L, B) gradients of the losses */
     int64_t upstream_time_stride, upstream_batch_stride;
@@ -33,19 +30,11 @@ typedef struct {
 } local_call;
 
 #define MIN_NORM 1e-3
-#define LOAD(x) (x)
-#define STORE(x) (x)
 #include "as_float.h"
-#define STORED float
-#define ROWS(name) name##_f32
 #include "surrogate.h"
 #include "rows.h"
 #include "local.h"
-#undef STORED
-#undef ROWS
 #include "as_double.h"
-#define STORED double
-#define ROWS(name) name##_f64
 #include "surrogate.h"
 #include "rows.h"
 #include "local.h"
@@ -72,6 +61,14 @@ static void run_scaling(void *data, int64_t b) {
 
 #define COLUMN_BLOCK 256
 #define ROW_BLOCK 16
+
+static void run_addition(void *data, int64_t b) {
+    local_call *call = data;
+    if (call->c.is_double)
+        add_unary_gradients_f64(call, b);
+    else
+        add_unary_gradients_f32(call, b);
+}
 
 static void run_columns(void *data, int64_t block) {
     local_call *call = data;
@@ -120,12 +117,13 @@ EXPORT int64_t lc_local(const local_call *given) {
         transpose_f64(c, call.columns);
     else if (call.columns != NULL)
         transpose_f32(c, call.columns);
-    run_chunks(run_losses, &call, c->batch, threads_for(c, 16 * c->batch * c->length * c->num_tags));
+    const int64_t work = call.unary > 0 ? 32 : 16;
+    run_chunks(run_losses, &call, c->batch, threads_for(c, work * c->batch * c->length * c->num_tags));
     return finish(&call, call.status);
 }
 
 /* Multiplies the gradient rows of lc_local by the upstream gradients, in place, and adds them to the gradients of start,
-   transitions and end, which are zero on entry. */
+   transitions and end, which are zero on entry. Then adds those of the second loss, which only the emissions have. */
 EXPORT int64_t lc_local_gradient(const local_call *given) {
     local_call call = *given;
     const chain *c = &call.c;
@@ -137,5 +135,7 @@ EXPORT int64_t lc_local_gradient(const local_call *given) {
         run_chunks(run_columns, &call, (c->num_tags + COLUMN_BLOCK - 1) / COLUMN_BLOCK, threads);
         run_chunks(run_rows, &call, (c->num_tags + ROW_BLOCK - 1) / ROW_BLOCK, threads);
     }
+    if (call.unary_gradient != NULL)
+        run_chunks(run_addition, &call, c->batch, threads);
     return finish(&call, COMPUTED);
 }

@@ -1,10 +1,13 @@
 /* Losses of all positions of a chain given the neighbouring tags, for REAL in {float, double}. Included once for each.
 
-       s_j(v) = emissions[j, v] + transitions[y_{j−1}, v] + transitions[v, y_{j+1}] */
+       s_j(v) = emissions[j, v] + transitions[y_{j−1}, v] + transitions[v, y_{j+1}]
 
-/* The loss of one row s of n finite scores; replaces s by its gradient. */
-INLINE REAL NAME(row_loss)(const arguments *a, const NAME(phi) * phi, REAL *s, int32_t n, int32_t y) {
-    const ROWS(outcome) row = a->form == LOGODDS ? ROWS(log_odds)(a, phi, s, n, y, 1) : ROWS(competitors)(a, phi, s, n, y, 1);
+   The loss is (1 − w) · form(s_j) + w · form(emissions[j]). */
+
+/* The loss of one row s of n finite scores; replaces s by its gradient times `scale`. */
+INLINE REAL NAME(row_loss)(const arguments *a, const NAME(phi) * phi, REAL *s, int32_t n, int32_t y, REAL scale) {
+    const NAME(outcome) row =
+        a->form == LOGODDS ? NAME(log_odds)(a, phi, s, n, y, scale) : NAME(competitors)(a, phi, s, n, y, scale);
 #pragma omp simd
     for (int32_t v = 0; v < n; v++)
         s[v] = s[v] * row.factor + row.shared;
@@ -14,7 +17,7 @@ INLINE REAL NAME(row_loss)(const arguments *a, const NAME(phi) * phi, REAL *s, i
 
 /* `row_loss` if some scores are −inf: these tags are no candidates. `s` has room for a copy behind it. Returns NaN if the label
    is one of them, or a score is +inf or NaN. */
-INLINE REAL NAME(masked_row_loss)(const arguments *a, const NAME(phi) * phi, REAL *s, int32_t n, int32_t y) {
+INLINE REAL NAME(masked_row_loss)(const arguments *a, const NAME(phi) * phi, REAL *s, int32_t n, int32_t y, REAL scale) {
     REAL *kept = s + PADDED(n);
     int32_t count = 0, label = 0;
     for (int32_t v = 0; v < n; v++) {
@@ -25,11 +28,27 @@ INLINE REAL NAME(masked_row_loss)(const arguments *a, const NAME(phi) * phi, REA
         label = v == y ? count : label;
         kept[count++] = s[v];
     }
-    const REAL loss = count > 1 ? NAME(row_loss)(a, phi, kept, count, label) : 0;
+    const REAL loss = count > 1 ? NAME(row_loss)(a, phi, kept, count, label, scale) : 0;
     if (count == 1)
         kept[0] = 0;
     for (int32_t v = n - 1; v >= 0; v--)
         s[v] = s[v] == -INFINITY ? 0 : kept[--count];
+    return loss;
+}
+
+/* The loss of the emissions of a position alone; writes its gradient times `scale`. `s` has room for 2 m numbers. */
+INLINE REAL NAME(unary_loss)(const arguments *a, const NAME(phi) * phi, const REAL *emissions, REAL *s, int32_t n, int32_t y,
+                             REAL scale, REAL *gradient) {
+    int32_t is_masked = 0;
+#pragma omp simd reduction(| : is_masked)
+    for (int32_t v = 0; v < n; v++) {
+        s[v] = emissions[v];
+        is_masked |= !IS_FINITE(s[v]);
+    }
+    const REAL loss =
+        is_masked ? NAME(masked_row_loss)(a, phi, s, n, y, scale) : NAME(row_loss)(a, phi, s, n, y, scale);
+    if (gradient != NULL)
+        memcpy(gradient, s, (size_t)n * sizeof(REAL));
     return loss;
 }
 
@@ -40,15 +59,20 @@ VECTORIZED static int NAME(local_losses)(const local_call *call, const arguments
     const NAME(phi) phi = NAME(make_phi)(&a->phi);
     const REAL *transitions = c->transitions, *columns = call->columns;
     const int32_t *positions = call->s.positions + b * c->length;
-    REAL *losses = (REAL *)call->losses + b, *gradients = call->gradient;
+    const REAL unary = (REAL)call->unary, local = 1 - unary;
+    REAL *losses = (REAL *)call->losses + b, *gradients = call->gradient, *unary_gradients = call->unary_gradient;
     int32_t not_finite = 0;
     int64_t k = 0, y = 0, before = -1;
     for (int64_t t = 0; t < c->length; t++) {
-        REAL *gradient = gradients == NULL ? NULL : gradients + t * call->gradient_time_stride + b * call->gradient_batch_stride;
+        const int64_t place = t * call->gradient_time_stride + b * call->gradient_batch_stride;
+        REAL *gradient = gradients == NULL ? NULL : gradients + place;
+        REAL *unary_gradient = unary_gradients == NULL ? NULL : unary_gradients + place;
         if (k == call->s.counts[b] || positions[k] != t) {
             losses[t * c->batch] = 0;
             if (gradient != NULL)
                 memset(gradient, 0, (size_t)n * sizeof(REAL));
+            if (unary_gradient != NULL)
+                memset(unary_gradient, 0, (size_t)n * sizeof(REAL));
             continue;
         }
         before = k == 0 ? -1 : y;
@@ -69,11 +93,15 @@ VECTORIZED static int NAME(local_losses)(const local_call *call, const arguments
                 s[v] = emissions[v] + left[v] + transitions[(int64_t)v * n + after];
                 is_masked |= !IS_FINITE(s[v]);
             }
-        const REAL loss = is_masked ? NAME(masked_row_loss)(a, &phi, s, n, (int32_t)y) : NAME(row_loss)(a, &phi, s, n, (int32_t)y);
-        losses[t * c->batch] = loss;
-        not_finite |= !IS_FINITE(loss);
+        REAL loss = is_masked ? NAME(masked_row_loss)(a, &phi, s, n, (int32_t)y, local)
+                              : NAME(row_loss)(a, &phi, s, n, (int32_t)y, local);
         if (gradient != NULL)
             memcpy(gradient, s, (size_t)n * sizeof(REAL));
+        if (unary > 0)
+            loss = local * loss
+                   + unary * NAME(unary_loss)(a, &phi, emissions, s, n, (int32_t)y, unary, unary_gradient);
+        losses[t * c->batch] = loss;
+        not_finite |= !IS_FINITE(loss);
     }
     return not_finite == 0;
 }
@@ -87,6 +115,20 @@ VECTORIZED static void NAME(scale_gradients)(const local_call *call, int64_t b) 
 #pragma omp simd
         for (int64_t v = 0; v < c->num_tags; v++)
             gradient[v] *= factor;
+    }
+}
+
+/* Adds the gradients of the second loss of sequence b, multiplied by the upstream gradients. */
+VECTORIZED static void NAME(add_unary_gradients)(const local_call *call, int64_t b) {
+    const chain *c = &call->c;
+    for (int64_t t = 0; t < c->length; t++) {
+        const int64_t place = t * call->gradient_time_stride + b * call->gradient_batch_stride;
+        REAL *gradient = (REAL *)call->gradient + place;
+        const REAL *more = (const REAL *)call->unary_gradient + place;
+        const REAL factor = ((const REAL *)call->upstream)[t * call->upstream_time_stride + b * call->upstream_batch_stride];
+#pragma omp simd
+        for (int64_t v = 0; v < c->num_tags; v++)
+            gradient[v] += factor * more[v];
     }
 }
 

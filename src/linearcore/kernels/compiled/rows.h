@@ -1,10 +1,14 @@
-/* Rows of a dense loss, for STORED in {float, bfloat16, double} computed in REAL. Included once for each.
+/* The loss of one row of n scores s with a label y. Included twice, with REAL = float and REAL = double.
 
-   A row is copied to a buffer s of m = PADDED(n) numbers; what is in the padding does not matter. */
+   s has m = PADDED(n) numbers; what is in the padding does not matter. */
 
-/* Returns Σ_{v≠y} φ(reference − s_v); replaces s_v by −φ'(…), s_y and the padding by 0. */
-INLINE REAL ROWS(compare_base)(const int base, const NAME(phi) * phi, REAL reference, REAL *s, int32_t n, int32_t y, REAL *slopes) {
+/* Returns Σ_{v≠y} φ(reference − s_v); replaces s_v by −φ'(…), s_y and the padding by 0. Both are 0 for the score −∞, so most
+   bases need no comparison of v in the loop; the quartic one does. */
+INLINE REAL NAME(compare_base)(const int base, const NAME(phi) * phi, REAL reference, REAL *s, int32_t n, int32_t y, REAL *slopes) {
     const int32_t m = PADDED(n);
+    s[y] = -INFINITY;
+    for (int32_t v = n; v < m; v++)
+        s[v] = -INFINITY;
     double total = 0, total_slope = 0; /* of sums over blocks, so that rounding errors do not grow with n */
     for (int32_t start = 0; start < m; start += SUM_BLOCK) {
         const int32_t stop = m - start < SUM_BLOCK ? m : start + SUM_BLOCK;
@@ -12,7 +16,7 @@ INLINE REAL ROWS(compare_base)(const int base, const NAME(phi) * phi, REAL refer
 #pragma omp simd reduction(+ : sum, slope_sum)
         for (int32_t v = start; v < stop; v++) {
             const NAME(pair) term = NAME(evaluate)(base, phi, reference, s[v]);
-            const int is_competitor = (v != y) & (v < n);
+            const int is_competitor = base != 4 || ((v != y) & (v < n));
             const REAL slope = is_competitor ? term.slope : 0;
             sum += is_competitor ? term.value : 0;
             slope_sum += slope;
@@ -25,28 +29,28 @@ INLINE REAL ROWS(compare_base)(const int base, const NAME(phi) * phi, REAL refer
     return (REAL)total;
 }
 
-INLINE REAL ROWS(compare)(int64_t base, const NAME(phi) * phi, REAL reference, REAL *s, int32_t n, int32_t y, REAL *slopes) {
+INLINE REAL NAME(compare)(int64_t base, const NAME(phi) * phi, REAL reference, REAL *s, int32_t n, int32_t y, REAL *slopes) {
     switch (base) { /* A constant base in each case, so that each has a loop of its own. */
     case 0:
-        return ROWS(compare_base)(0, phi, reference, s, n, y, slopes);
+        return NAME(compare_base)(0, phi, reference, s, n, y, slopes);
     case 1:
-        return ROWS(compare_base)(1, phi, reference, s, n, y, slopes);
+        return NAME(compare_base)(1, phi, reference, s, n, y, slopes);
     case 2:
-        return ROWS(compare_base)(2, phi, reference, s, n, y, slopes);
+        return NAME(compare_base)(2, phi, reference, s, n, y, slopes);
     case 3:
-        return ROWS(compare_base)(3, phi, reference, s, n, y, slopes);
+        return NAME(compare_base)(3, phi, reference, s, n, y, slopes);
     default:
-        return ROWS(compare_base)(4, phi, reference, s, n, y, slopes);
+        return NAME(compare_base)(4, phi, reference, s, n, y, slopes);
     }
 }
 
 /* The loss of a row. Its gradient is s_v · factor + shared for v ≠ y. */
 typedef struct {
     REAL loss, factor, shared, label_gradient;
-} ROWS(outcome);
+} NAME(outcome);
 
 /* Σ_{v≠y} φ(s_y − s_v), or against the mean score. */
-INLINE ROWS(outcome) ROWS(competitors)(const arguments *a, const NAME(phi) * phi, REAL *s, int32_t n, int32_t y, REAL scale) {
+INLINE NAME(outcome) NAME(competitors)(const arguments *a, const NAME(phi) * phi, REAL *s, int32_t n, int32_t y, REAL scale) {
     const int is_centered = a->form == CENTERED;
     REAL reference = s[y], slopes;
     if (is_centered) {
@@ -56,17 +60,17 @@ INLINE ROWS(outcome) ROWS(competitors)(const arguments *a, const NAME(phi) * phi
             sum += s[v];
         reference = sum / (REAL)n;
     }
-    const REAL total = ROWS(compare)(a->phi.base, phi, reference, s, n, y, &slopes);
+    const REAL total = NAME(compare)(a->phi.base, phi, reference, s, n, y, &slopes);
     const REAL average = a->is_mean_over_competitors ? 1 / (REAL)(n - 1) : 1;
     const REAL factor = scale * average, shared = is_centered ? -factor * slopes / (REAL)n : 0;
     /* A sum of huge scores overflows; φ(∞) may be 0, so the loss would look right. */
     const REAL loss = IS_FINITE(reference) ? total * average : (REAL)NAN;
-    const ROWS(outcome) result = {loss, factor, shared, is_centered ? shared : -factor * slopes};
+    const NAME(outcome) result = {loss, factor, shared, is_centered ? shared : -factor * slopes};
     return result;
 }
 
 /* φ(s_y − logsumexp_{v≠y} s_v). */
-INLINE ROWS(outcome) ROWS(log_odds)(const arguments *a, const NAME(phi) * phi, REAL *s, int32_t n, int32_t y, REAL scale) {
+INLINE NAME(outcome) NAME(log_odds)(const arguments *a, const NAME(phi) * phi, REAL *s, int32_t n, int32_t y, REAL scale) {
     const int32_t m = PADDED(n);
     const REAL label = s[y];
     s[y] = -INFINITY;
@@ -90,12 +94,12 @@ INLINE ROWS(outcome) ROWS(log_odds)(const arguments *a, const NAME(phi) * phi, R
     }
     const REAL sum = (REAL)total;
     const NAME(pair) term = NAME(evaluate)((int)a->phi.base, phi, (label - top) - LOG(sum), 0);
-    const ROWS(outcome) result = {term.value, scale * term.slope / sum, 0, -scale * term.slope};
+    const NAME(outcome) result = {term.value, scale * term.slope / sum, 0, -scale * term.slope};
     return result;
 }
 
 /* Replaces s by r (s − mean) / max(‖s − mean‖, ε). Returns max(‖s − mean‖, ε) / r, negative if the norm is below ε. */
-INLINE REAL ROWS(to_sphere)(const arguments *a, REAL *s, int32_t n) {
+INLINE REAL NAME(to_sphere)(const arguments *a, REAL *s, int32_t n) {
     REAL top = s[0], low = s[0], sum = 0, square = 0;
 #pragma omp simd reduction(max : top) reduction(min : low)
     for (int32_t v = 0; v < n; v++) {
@@ -126,7 +130,7 @@ INLINE REAL ROWS(to_sphere)(const arguments *a, REAL *s, int32_t n) {
 }
 
 /* The gradient at the scores, given that at the normalised scores, g: (g − mean g − ŝ (ŝ·g) / r²) / length. */
-INLINE ROWS(outcome) ROWS(from_sphere)(const arguments *a, REAL *s, const REAL *normed, int32_t n, int32_t y, REAL length, ROWS(outcome) row) {
+INLINE NAME(outcome) NAME(from_sphere)(const arguments *a, REAL *s, const REAL *normed, int32_t n, int32_t y, REAL length, NAME(outcome) row) {
     REAL sum = 0, product = 0;
     s[y] = (row.label_gradient - row.shared) / row.factor;
 #pragma omp simd reduction(+ : sum, product)
@@ -139,83 +143,18 @@ INLINE ROWS(outcome) ROWS(from_sphere)(const arguments *a, REAL *s, const REAL *
     for (int32_t v = 0; v < n; v++)
         s[v] = s[v] - mean - normed[v] * along;
     const REAL factor = row.factor / (length < 0 ? -length : length);
-    const ROWS(outcome) result = {row.loss, factor, 0, s[y] * factor};
+    const NAME(outcome) result = {row.loss, factor, 0, s[y] * factor};
     return result;
 }
 
 /* `pairwise` of normalised scores ŝ if all margins are in the linear core: a linear function of ŝ_y, because Σ ŝ = 0. */
-INLINE ROWS(outcome) ROWS(symmetric)(const arguments *a, const NAME(phi) * phi, const REAL *s, int32_t n, int32_t y, REAL scale, REAL length) {
+INLINE NAME(outcome) NAME(symmetric)(const arguments *a, const NAME(phi) * phi, const REAL *s, int32_t n, int32_t y, REAL scale, REAL length) {
     const NAME(pair) end = NAME(evaluate)((int)a->phi.base, phi, phi->tau, 0);
     const REAL average = a->is_mean_over_competitors ? 1 / (REAL)(n - 1) : 1;
     const REAL at_zero = (end.value + end.slope * phi->tau) * (REAL)(n - 1), slope = end.slope * (REAL)n;
     const REAL along = length < 0 ? 0 : slope * s[y] / (REAL)(a->radius * a->radius);
     const REAL factor = scale * average / (length < 0 ? -length : length);
-    const ROWS(outcome) result = {(at_zero - slope * s[y]) * average, along * factor, end.slope * factor,
+    const NAME(outcome) result = {(at_zero - slope * s[y]) * average, along * factor, end.slope * factor,
                                   (end.slope - slope + s[y] * along) * factor};
     return result;
-}
-
-/* The product of the weights of row i, whose label is in range. */
-INLINE double ROWS(weight)(const arguments *a, int64_t i) {
-    const double of_class = a->class_weights == NULL ? 1 : ((const REAL *)a->class_weights)[a->target[i]];
-    return a->row_weights == NULL ? of_class : of_class * ((const REAL *)a->row_weights)[i];
-}
-
-/* Rows [first, last): losses or their sum, and the gradient. Returns 0 if a score or a loss is infinite or NaN. */
-VECTORIZED static int ROWS(rows)(const arguments *a, double row_scale, int64_t first, int64_t last, double *sum) {
-    const int32_t n = (int32_t)a->num_classes, m = PADDED(n);
-    const NAME(phi) phi = NAME(make_phi)(&a->phi);
-    /* Margins on a sphere are at most √2 · radius. */
-    const double largest = 1.41422 * a->radius;
-    const int is_on_sphere = a->radius > 0;
-    const int is_symmetric = is_on_sphere && largest <= a->phi.tau && largest + a->phi.tau <= a->phi.width / a->phi.sharpness;
-    const REAL scale = (REAL)(a->scale * row_scale);
-    REAL small[2048], *s = small;
-    int32_t not_finite = 0;
-    if (2 * (int64_t)m > 2048 && (s = malloc(2 * (size_t)m * sizeof(REAL))) == NULL)
-        return 0;
-    REAL *normed = s + m;
-    memset(s, 0, (size_t)m * sizeof(REAL));
-    double total = 0;
-    for (int64_t i = first; i < last; i++) {
-        const STORED *scores = (const STORED *)a->scores + i * n;
-        STORED *gradient = a->gradient == NULL ? NULL : (STORED *)a->gradient + i * n;
-        const int64_t y = a->target[i];
-        REAL loss = 0, weight = 1;
-        if (y == a->ignore_index) {
-            if (gradient != NULL)
-                memset(gradient, 0, (size_t)n * sizeof(STORED));
-        } else {
-#pragma omp simd reduction(| : not_finite)
-            for (int32_t v = 0; v < n; v++) {
-                s[v] = LOAD(scores[v]);
-                not_finite |= !IS_FINITE(s[v]);
-            }
-            const REAL length = is_on_sphere ? ROWS(to_sphere)(a, s, n) : 1;
-            if (is_on_sphere && !is_symmetric && gradient != NULL)
-                memcpy(normed, s, (size_t)n * sizeof(REAL));
-            ROWS(outcome) row = is_symmetric         ? ROWS(symmetric)(a, &phi, s, n, (int32_t)y, scale, length)
-                                : a->form == LOGODDS ? ROWS(log_odds)(a, &phi, s, n, (int32_t)y, scale)
-                                                     : ROWS(competitors)(a, &phi, s, n, (int32_t)y, scale);
-            weight = (REAL)ROWS(weight)(a, i);
-            loss = (REAL)a->scale * row.loss;
-            if (gradient != NULL) {
-                if (is_on_sphere && !is_symmetric)
-                    row = ROWS(from_sphere)(a, s, normed, n, (int32_t)y, length, row);
-                const REAL factor = weight * row.factor, shared = weight * row.shared;
-#pragma omp simd
-                for (int32_t v = 0; v < n; v++)
-                    gradient[v] = STORE(s[v] * factor + shared);
-                gradient[y] = STORE(weight * row.label_gradient);
-            }
-        }
-        not_finite |= !IS_FINITE(loss);
-        total += (double)weight * loss;
-        if (a->reduction == 0)
-            ((REAL *)a->losses)[i] = weight * loss;
-    }
-    if (s != small)
-        free(s);
-    *sum = total;
-    return not_finite == 0;
 }

@@ -40,19 +40,20 @@ INLINE NAME(pair) NAME(tail)(const int base, const REAL *parameter, REAL z) {
 }
 
 typedef struct {
-    REAL tau, width, sharpness, tail_scale, factor;
+    REAL tau, shift, width, sharpness, tail_scale, factor;
     REAL parameter[2];
 } NAME(phi);
 
 INLINE NAME(phi) NAME(make_phi)(const surrogate *s) {
-    const NAME(phi) result = {(REAL)s->tau, (REAL)s->width, (REAL)s->sharpness, (REAL)s->tail_scale, (REAL)s->factor,
+    const NAME(phi) result = {(REAL)s->tau,        (REAL)(s->tau * s->sharpness), (REAL)s->width, (REAL)s->sharpness,
+                              (REAL)s->tail_scale, (REAL)s->factor,
                               {(REAL)s->parameter[0], (REAL)s->parameter[1]}};
     return result;
 }
 
-/* φ and −φ' at u = reference − score. τ is added last, because rounding would lose it in a large reference. */
+/* φ and −φ' at u = reference − score. τ, as `shift`, is added last, because rounding would lose it in a large reference. */
 INLINE NAME(pair) NAME(evaluate)(const int base, const NAME(phi) * phi, REAL reference, REAL score) {
-    const REAL z = ((score - reference) + phi->tau) * phi->sharpness;
+    const REAL z = (score - reference) * phi->sharpness + phi->shift;
     const REAL positive = z > 0 ? z : 0;
     const REAL line = positive < phi->width ? positive : phi->width;
     NAME(pair) result = NAME(tail)(base, phi->parameter, z - line);
