@@ -5,6 +5,7 @@
 
 import itertools
 import math
+import random
 from collections.abc import Iterable, Mapping
 
 import pytest
@@ -92,13 +93,15 @@ def each(argnames: str | tuple[str, ...], cases: Mapping[str, object], short: It
 def cross(**axes: Mapping[str, object] | Iterable[object]) -> pytest.MarkDecorator:
     """Parametrises a test over all combinations of the axes; those of them in which the axes do not take turns are `slow`.
 
-    The first axis goes round together with the combinations of the others, so that `make test` has each value of each
-    axis, and each combination of the others, at least once. An axis is a mapping from names, or values with short names.
+    The first axis goes round together with the combinations of the others, shuffled. So `make test` has each value of each
+    axis and each combination of the others at least once, but not each value of the first axis with each of another. An axis
+    is a mapping from names, or values with short names.
     """
     first, *others = (
         [*axis.items()] if isinstance(axis, Mapping) else [(str(v), v) for v in axis] for axis in axes.values()
     )
     combinations = [*itertools.product(*others)]
+    random.Random(0).shuffle(combinations)
     turns = max(len(first), len(combinations))
     short = {(k % len(first), k % len(combinations)) for k in range(turns)}
     cases, names = {}, set()

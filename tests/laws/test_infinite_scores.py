@@ -25,7 +25,6 @@ from linearcore import (
 from linearcore.losses import robust_loss
 from linearcore.losses.baselines import BASELINES, early_learning_loss
 from linearcore.proposals import Uniform
-from tests.cases import cross
 
 INF, NAN = math.inf, math.nan
 GOOD = [0.5, 1.0, -1.0, 0.0]
@@ -66,7 +65,9 @@ TARGETS = {
 }
 
 
-@cross(name=[*LOSSES], kind=[*TARGETS], row=[*BAD])
+@pytest.mark.parametrize("row", BAD)
+@pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.parametrize("name", LOSSES)
 def test_the_loss_is_not_finite_and_other_rows_do_not_change(name: str, kind: str, row: str) -> None:
     loss, (target, options) = LOSSES[name], TARGETS[kind]
     scores = torch.tensor([[1.0, 0.2, 0.3, 0.4], BAD[row][0], GOOD])

@@ -59,7 +59,10 @@ class Gradients(NamedTuple):
 
 
 def add_product(total: Tensor, left: Tensor, right: Tensor, *, is_first: bool) -> None:
-    """Adds left @ right to `total`, or overwrites it if `is_first`. It may be float32 for half-precision factors."""
+    """Adds left @ right to `total`, or overwrites it if `is_first`.
+
+    For half-precision factors `total` is float32. The product is rounded to half precision, unless `has_unrounded_product`.
+    """
     if total.dtype == left.dtype:
         if is_first:
             torch.mm(left, right, out=total)

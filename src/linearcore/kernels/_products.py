@@ -3,19 +3,16 @@
 from torch import Tensor
 
 #: Numbers in 16 bytes of half precision.
-ALIGNMENT = 8
+_ALIGNMENT = 8
 
 
 def has_unrounded_product(left: Tensor, right: Tensor) -> bool:
-    """Returns whether torch multiplies these matrices of half precision with `out_dtype=torch.float32`.
+    """Returns whether to multiply these matrices of half precision with `out_dtype=torch.float32`.
 
-    Only on CUDA, and only with rows of 16 bytes or a multiple: the benchmarks compared only such products with the reference
-    on a GPU, and cuBLAS has fewer algorithms for others.
+    Only on CUDA, with rows that begin at multiples of 16 bytes. No other products were compared with the reference on a GPU.
     """
     if not (left.is_cuda and right.is_cuda):
         return False
-    return all(
-        number % ALIGNMENT == 0
-        for factor in (left, right)
-        for number in (*factor.shape, factor.storage_offset(), *(stride for stride in factor.stride() if stride != 1))
-    )
+    sizes = *left.shape[1:], *right.shape
+    places = (number for factor in (left, right) for number in (factor.storage_offset(), *factor.stride()) if number != 1)
+    return all(number % _ALIGNMENT == 0 for number in (*sizes, *places))

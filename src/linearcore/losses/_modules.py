@@ -123,14 +123,15 @@ class LinearCoreLoss(_MulticlassModule):
     @takes_input
     def forward(self, scores: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
         """Returns the loss; `sample_weight` has the shape of the unreduced loss."""
+        buffers = self._buffers  # `self.weight` would take a microsecond, as an attribute that Python does not find at once.
         return multiclass_loss(
             scores,
             target,
             surrogate=self.surrogate,
             form=self.form,
-            weight=self.weight,
+            weight=buffers["weight"],
             sample_weight=sample_weight,
-            class_margin=self.class_margin,
+            class_margin=buffers["class_margin"],
             ignore_index=self.ignore_index,
             label_smoothing=self.label_smoothing,
             reduction=self.reduction,
@@ -231,7 +232,7 @@ class RobustLinearCoreLoss(_MulticlassModule):
             radius=self.radius,
             surrogate=self.surrogate,
             scale=self.scale,
-            weight=self.weight,
+            weight=self._buffers["weight"],
             sample_weight=sample_weight,
             ignore_index=self.ignore_index,
             label_smoothing=self.label_smoothing,

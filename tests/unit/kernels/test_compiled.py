@@ -256,6 +256,14 @@ def test_a_mean_score_that_overflows_has_no_finite_loss(backend: str, smoothing:
     assert bool(((loss.double() / exact - 1).abs() < 1e-3).all()) or not loss.isfinite().any()
 
 
+@pytest.mark.parametrize("backend", ("auto", "eager", "reference"))
+@pytest.mark.parametrize("smoothing", (0.0, 0.1))
+def test_a_mean_score_that_overflows_in_float64_has_no_finite_loss(backend: str, smoothing: float) -> None:
+    scores, phi = torch.tensor([[0.0, 1.5e308, 1.5e308]], dtype=torch.float64), LinearCore("truncated_quadratic")
+    options = {"form": "centered", "surrogate": phi, "label_smoothing": smoothing, "backend": backend}
+    assert not multiclass_loss(scores, torch.tensor([0]), **options).isfinite()
+
+
 def test_jit_tracing_and_negative_views_do_not_use_the_kernels() -> None:
     scores, target = drawn(4, 3), labels(4, 3)
     traced = torch.jit.trace(lambda scores: multiclass_loss(scores, target), scores)

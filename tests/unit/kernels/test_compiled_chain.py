@@ -209,6 +209,13 @@ def test_local_losses(unary: float, num_tags: int, form: Form, mask: str, dtype:
     agree(with_gradients(local(form, tags, sites, "compiled", unary), case, dtype), expected, dtype)
 
 
+def test_local_losses_of_many_tags() -> None:
+    case, tags, sites = problem(450, "full")
+    expected = with_gradients(local(LogOdds(), tags, sites, "reference", 0.3), case, torch.float64)
+    found = with_gradients(local(LogOdds(), tags, sites, "compiled", 0.3), case, torch.float32)
+    agree(found, expected, torch.float32)
+
+
 @all_masks
 @all_forms
 @pytest.mark.parametrize("num_tags", (3, 17))

@@ -46,6 +46,13 @@ def test_soft_labels(
     agree(multiclass_loss, drawn(*size, dtype=dtype), target, surrogate=phi, form=form, **options)
 
 
+@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+@pytest.mark.parametrize(("form", "num_classes"), (("logodds", 1100), ("centered", 1100), ("pairwise", 450)))
+def test_rows_that_need_more_memory_than_the_stack_has(form: str, num_classes: int, dtype: torch.dtype) -> None:
+    target, options = target_of("smoothed", (3, num_classes))
+    agree(multiclass_loss, drawn(3, num_classes, dtype=dtype), target, form=form, **options)
+
+
 @pytest.mark.parametrize("kind", ("smoothed", "probabilities"))
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
 def test_the_robust_loss(kind: str, dtype: torch.dtype) -> None:

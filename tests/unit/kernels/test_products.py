@@ -44,7 +44,7 @@ def test_a_cpu_has_no_mixed_products() -> None:
     assert not has_unrounded_product(*factors(8, 16, 8))
 
 
-@pytest.mark.parametrize("sizes", [(8, 16, 8), (24, 8, 32)])
+@pytest.mark.parametrize("sizes", [(8, 16, 8), (24, 8, 32), (3, 16, 8)])
 def test_aligned_factors_take_the_mixed_product(sizes: tuple[int, int, int], mixed: list[str]) -> None:
     left, right = factors(*sizes)
     exact = left.float() @ right.float()
@@ -56,7 +56,7 @@ def test_aligned_factors_take_the_mixed_product(sizes: tuple[int, int, int], mix
     assert mixed == ["mm", "mm", "addmm"]
 
 
-@pytest.mark.parametrize("sizes", [(3, 16, 8), (8, 6, 8), (8, 16, 3)])
+@pytest.mark.parametrize("sizes", [(8, 6, 8), (8, 16, 3)])
 def test_other_sizes_take_the_path_of_a_cpu(sizes: tuple[int, int, int], mixed: list[str]) -> None:
     left, right = factors(*sizes)
     exact = left.float() @ right.float()

@@ -3,8 +3,7 @@
 common.h, threads.c     instruction sets, threads, elementary functions
 as_float.h, as_double.h the type of numbers in what is included next
 surrogate.h             φ
-dense.c, dense.h        multi-class losses of rows
-rows.h, soft.h          their forms: of a row with a label, and with a weight for each class
+dense.c, rows.h, soft.h multi-class losses: rows with a label, and rows with a weight for each class
 binary.c, elements.h    binary losses
 chain.h                 masks and layout of chains
 crf.c, crf.h            log-partition function and likelihood of a linear-chain CRF

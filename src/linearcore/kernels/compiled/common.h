@@ -33,9 +33,9 @@ _Static_assert(sizeof(void *) == 8, "the kernels are for 64-bit platforms");
 typedef void (*chunk_function)(void *data, int64_t chunk);
 void run_chunks(chunk_function work, void *data, int64_t num_chunks, int threads);
 
-/* Number of chunks of rows: one for each 32,768 elements, as torch has it, at most `most` and one for each row. */
+/* Number of chunks of rows: one for each 16,384 elements, at most `most` and one for each row. */
 INLINE int64_t num_chunks(int64_t num_rows, int64_t row_size, int64_t threads, int64_t most) {
-    int64_t chunks = threads <= 1 ? 1 : num_rows * row_size / 32768;
+    int64_t chunks = threads <= 1 ? 1 : num_rows * row_size / 16384;
     chunks = chunks < most ? chunks : most;
     chunks = chunks < num_rows ? chunks : num_rows;
     return chunks > 1 ? chunks : 1;

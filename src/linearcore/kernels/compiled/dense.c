@@ -47,7 +47,7 @@ typedef struct {
 #define LOAD(x) (x)
 #define STORE(x) (x)
 #define ROWS(name) name##_f32
-#include "dense.h"
+#include "rows.h"
 #undef STORED
 #undef LOAD
 #undef STORE
@@ -56,7 +56,7 @@ typedef struct {
 #define LOAD float_from_bfloat16
 #define STORE bfloat16_from_float
 #define ROWS(name) name##_bf16
-#include "dense.h"
+#include "rows.h"
 #undef STORED
 #undef LOAD
 #undef STORE
@@ -70,7 +70,7 @@ typedef struct {
 #define LOAD(x) (x)
 #define STORE(x) (x)
 #define ROWS(name) name##_f64
-#include "dense.h"
+#include "rows.h"
 
 static void run_chunk(void *data, int64_t chunk) {
     call *c = data;
@@ -107,13 +107,11 @@ EXPORT int64_t lc_dense(const arguments *a) {
     const double divisor = a->reduction != 2 ? 1 : has_weights ? sum_of_weights(a) : (double)num_counted;
     if (!(divisor >= 1e-30 && divisor <= 1e30)) /* The factor of the gradient is a float. */
         return NOT_FINITE;
-    call c;
-    c.a = *a;
+    call c = {.a = *a};
     c.row_scale = 1.0 / divisor;
     /* With soft labels a class takes about three times as long, and in pairwise each class is a label. */
     const int64_t work = !HAS_SOFT_LABELS(a) ? 1 : a->form == PAIRWISE ? a->num_classes : 3, row_size = work * a->num_classes;
     c.num_chunks = num_chunks(a->num_rows, row_size, a->num_threads, (int64_t)(sizeof c.totals / sizeof *c.totals));
-    c.status = OK;
     run_chunks(run_chunk, &c, c.num_chunks, (int)a->num_threads);
     double total = 0;
     for (int64_t chunk = 0; chunk < c.num_chunks; chunk++)

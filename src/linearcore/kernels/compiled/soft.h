@@ -1,8 +1,8 @@
 /* The loss Σ_y w_y ℓ(s, y) of one row with a weight for each class. Included twice, with REAL = float and REAL = double.
 
    s and w have m = PADDED(n) numbers; what is in their padding does not matter. The functions return the loss, replace s by
-   its gradient and may overwrite w. `buffer` has 2 m numbers. `evaluate(base, phi, a, b)` returns φ(a − b) and the slope −φ'(a − b), the derivative
-   with respect to the score b of the competitor. */
+   its gradient and may overwrite w. `buffer` has 2 m numbers. `evaluate(base, phi, a, b)` returns φ(a − b) and the slope
+   −φ'(a − b), the derivative with respect to the score b of the competitor. */
 
 /* Returns NAME(function)(base, …) with a constant base, a->phi.base, so that each base has a loop of its own. `a` must be
    in scope. */
@@ -26,12 +26,10 @@ typedef struct {
 
 /* Σ w_v φ(m_v) over v ≠ top, with m_v = s_v − log Σ_{u≠v} exp(s_u) and s relative to the largest score.
 
-   `top` is the index of the largest score; its w is 0 here. `second` is the second-largest score, and ratio = exp(second −
-   largest score).
-   e_v = exp(s_v − second), from the scores before the largest is subtracted, with e_top = 0, and rest = Σ_v ratio · e_v.
-   The sum of exp(s_u) over all u ≠ v is then all = 1 + others with others = rest − ratio · e_v. Replaces s_v by slope =
-   −w_v φ'(m_v), and writes share[v] = slope / all; both are 0 for v = top. The result has the loss and the sum of
-   share[v]. */
+   top is the class with the largest score; its w is 0 here. e_v = exp(s_v − second), with the second-largest score and
+   e_top = 0. ratio = exp(second − largest), and rest = Σ_v ratio · e_v. The sum of exp(s_u) over all u ≠ v is then
+   all = 1 + others with others = rest − ratio · e_v. Replaces s_v by slope = −w_v φ'(m_v), and writes share[v] = slope / all;
+   both are 0 for v = top. The result has the loss and the sum of share[v]. */
 INLINE NAME(sums)
     NAME(log_odds_base)(const int base, const NAME(phi) * phi, REAL *s, const REAL *w, const REAL *e, REAL *share, int32_t n,
                         REAL ratio, REAL rest) {
@@ -62,8 +60,8 @@ INLINE NAME(sums)
     BY_BASE(log_odds_base, phi, s, w, e, share, n, ratio, rest)
 }
 
-/* Σ_y w_y φ(s_y − logsumexp_{v≠y} s_v). For the class with the largest score,
-   the logsumexp over the others is computed directly: subtracting the score from the full sum would lose precision. */
+/* Σ_y w_y φ(s_y − logsumexp_{v≠y} s_v). For the class with the largest score, the logsumexp over the others is computed
+   directly: subtracting the score from the full sum would lose precision. */
 INLINE REAL NAME(soft_log_odds)(const arguments *a, const NAME(phi) * phi, REAL *s, REAL *w, int32_t n, REAL *buffer) {
     const int32_t m = PADDED(n);
     REAL *e = buffer, *share = buffer + m;
@@ -136,7 +134,8 @@ INLINE REAL NAME(centered_base)(const int base, const NAME(phi) * phi, REAL *s, 
 #pragma omp simd
     for (int32_t v = 0; v < m; v++)
         s[v] = factor * (s[v] - mean_slope);
-    return (REAL)(average * loss);
+    /* A sum of huge scores overflows; φ(∞) may be 0, so the loss would look right. */
+    return IS_FINITE(mean) ? (REAL)(average * loss) : (REAL)NAN;
 }
 
 INLINE REAL NAME(soft_centered)(const arguments *a, const NAME(phi) * phi, REAL *s, const REAL *w, int32_t n, double average) {
