@@ -6,7 +6,7 @@ tagger; its time includes all of this and the start of Python. A run on letters 
 40 % wrong labels. Token cross-entropy (ce) and CE on letters are for comparison: they do not use kernels of this library.
 
     git worktree add ../before 7b5b4d4                                      # the last commit without compiled kernels
-    python benchmarks/end_to_end.py --data DIR --before ../before           # the committed results, half an hour
+    python benchmarks/end_to_end.py --data DIR --before ../before --rounds 1   # the committed results, eight minutes
     python benchmarks/end_to_end.py --data DIR --before ../before --quick   # a test, about a minute
 """
 

@@ -170,6 +170,15 @@ pivot("linear_loss_cuda", "linear_loss_cuda", "layer and loss", linear_loss)
 pivot("linear_loss_cpu", "linear_loss_cpu", "layer and loss", linear_loss)
 
 
+# ---- complete training runs ----
+
+
+listed("end_to_end", "end_to_end_cpu", lambda results: results, {
+    "data": "dataset", "loss": "loss", "before, s": "before/seconds:.1f", "now, s": "after/seconds:.1f",
+    "before / now": "ratio:.2f", "accuracy before, %": "before/accuracy:.2f",
+    "accuracy now, %": "after/accuracy:.2f"})  # fmt: skip
+
+
 # ---- chains ----
 
 
