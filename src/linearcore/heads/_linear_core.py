@@ -72,8 +72,9 @@ class LinearCoreChain(SampledChain):
         >>> best_tags, scores = head.viterbi(emissions)
 
     Complexity: time O(L·B·|Y|), and O(|Y|²) to write the dense gradient of the transitions; O(L·B·|Y|·r) with `rank`. A CRF
-    takes O(L·B·|Y|²). On a CPU with |Y| ≤ L·B, `rank` computes the transitions, in O(|Y|²·r).
-    Memory besides the emissions: two tensors of size L×B×|Y|, a third with `unary`, and the gradient of the transitions.
+    takes O(L·B·|Y|²). On a CPU with |Y| ≤ L·B, the product of the `rank` factors is computed once, in O(|Y|²·r).
+    Memory besides the emissions: two tensors of size L×B×|Y|, a third with `unary`, and the gradient of the transitions or
+    of this product.
 
     Under autocast, `loss` rounds start, end and the product of the `rank` factors to autocast's dtype, as autocast does
     with the output of a linear layer. Everything else, and all of decoding, is computed in float32 or float64.
@@ -136,7 +137,7 @@ class LinearCoreChain(SampledChain):
         return self._sum_sites(losses, tags, sites)
 
     def _is_compiled(self, emissions: Tensor, parameters: tuple[Tensor, ...], dtype: torch.dtype) -> bool:
-        """Whether to use the compiled kernel; for factors with their product, if that is not larger than the emissions."""
+        """Whether to use the compiled kernel, which needs low-rank transitions as a product no larger than the emissions."""
         if self._is_factored and (self.num_tags > emissions.shape[0] * emissions.shape[1] or dtype != emissions.dtype):
             return False
         return can_compile_local(emissions, parameters)

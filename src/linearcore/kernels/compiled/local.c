@@ -59,9 +59,6 @@ static void run_scaling(void *data, int64_t b) {
         scale_gradients_f32(call, b);
 }
 
-#define COLUMN_BLOCK 256
-#define ROW_BLOCK 16
-
 static void run_addition(void *data, int64_t b) {
     local_call *call = data;
     if (call->c.is_double)
@@ -69,6 +66,9 @@ static void run_addition(void *data, int64_t b) {
     else
         add_unary_gradients_f32(call, b);
 }
+
+#define COLUMN_BLOCK 256
+#define ROW_BLOCK 16
 
 static void run_columns(void *data, int64_t block) {
     local_call *call = data;
